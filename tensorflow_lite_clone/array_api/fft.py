@@ -2,115 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import kinds
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.ops import fft as _fft
 from tensorflow_lite_clone.ops import fft_frequencies
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = [
-    "fft",
-    "fftfreq",
-    "fftn",
-    "fftshift",
-    "hfft",
-    "ifft",
-    "ifftn",
-    "ifftshift",
-    "ihfft",
-    "irfft",
-    "irfftn",
-    "rfft",
-    "rfftfreq",
-    "rfftn",
-]
+#: The records of this namespace by the functions' names.
+_RECORDS = {
+    name.removeprefix("fft."): record
+    for name, record in PRIMITIVES.items()
+    if name.startswith("fft.")
+}
+__all__ = sorted(_RECORDS)  # noqa: PLE0605
 
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The transform along `axis`, cut or filled up with zeros to `n` elements."""
-    return _fft.fft(x, n, axis, norm)
+def _along_axis(transform: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def function(
+        x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward"
+    ) -> Tensor:
+        return transform(x, n, axis, norm)
+
+    return function
 
 
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `fft`."""
-    return _fft.ifft(x, n, axis, norm)
+def _along_axes(transform: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def function(
+        x: Tensor,
+        /,
+        *,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: Norm = "backward",
+    ) -> Tensor:
+        return transform(x, s, axes, norm)
+
+    return function
 
 
-def fftn(
-    x: Tensor,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
-) -> Tensor:
-    """`fft` along each of `axes`, by default all."""
-    return _fft.fftn(x, s, axes, norm)
+_FORMS = {kinds.transform: (_along_axis, "axis"), kinds.transforms: (_along_axes, "axes")}
+for _name, _record in _RECORDS.items():
+    if _record.kind in _FORMS:
+        _form, _axis = _FORMS[_record.kind]
+        _transform = getattr(_fft, _name)
+        _function = _form(_transform)
+        _function.__name__ = _function.__qualname__ = _name
+        _function.__doc__ = re.sub(r"\bdim\b", _axis, _transform.__doc__)
+        globals()[_name] = _function
 
 
-def ifftn(
-    x: Tensor,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
-) -> Tensor:
-    """The inverse of `fftn`."""
-    return _fft.ifftn(x, s, axes, norm)
-
-
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The first half of `fft` of real numbers."""
-    return _fft.rfft(x, n, axis, norm)
-
-
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `rfft`: `n` real numbers."""
-    return _fft.irfft(x, n, axis, norm)
-
-
-def rfftn(
-    x: Tensor,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
-) -> Tensor:
-    """`rfft` along the last of `axes`, then `fft` along the others."""
-    return _fft.rfftn(x, s, axes, norm)
-
-
-def irfftn(
-    x: Tensor,
-    /,
-    *,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: Norm = "backward",
-) -> Tensor:
-    """The inverse of `rfftn`."""
-    return _fft.irfftn(x, s, axes, norm)
-
-
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """`fft` of `n` numbers that are Hermitian, given by their first half: real."""
-    return _fft.hfft(x, n, axis, norm)
-
-
-def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
-    """The inverse of `hfft`."""
-    return _fft.ihfft(x, n, axis, norm)
-
-
-def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None
-) -> Tensor:
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of the elements of `fft`."""
     return fft_frequencies.fftfreq(n, d, dtype=dtype, device=device)
 

@@ -9,20 +9,11 @@ from typing import Any
 from tensorflow_lite_clone.array_api._promotion import promoted_pair
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.ops import (
-    arithmetic,
-    choice,
-    compare,
-    complex_numbers,
-    convert,
-    logical,
-    memory,
-    multivariate,
-    pointwise,
-    power,
-    standard_forms,
-)
+from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
+from tensorflow_lite_clone.ops import choice, complex_numbers, convert, memory, power
 from tensorflow_lite_clone.ops._elementwise import wrong_operands
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
@@ -62,46 +53,14 @@ def _enter(made: Any, name: str, function: Any, first: str) -> None:
     word(made)
 
 
-# Functions that have the standard's meaning under the same or another name.
-for _make, _rows in (
-    (
-        _unary,
-        (
-            (arithmetic, "negative=neg"),
-            (power, "sqrt square reciprocal"),
-            (complex_numbers, "abs=absolute conj real imag"),
-            (logical, "logical_not bitwise_invert=bitwise_not"),
-            (
-                pointwise,
-                "acos acosh asin asinh atan atanh ceil cos cosh exp floor isfinite isinf isnan log "
-                "log10 log1p log2 signbit sin sinh tan tanh trunc",
-            ),
-            (standard_forms, "expm1 round sign"),
-        ),
-    ),
-    (
-        _binary,
-        (
-            (arithmetic, "add=_add subtract=_sub multiply=mul divide=_divide remainder"),
-            (
-                compare,
-                "equal=eq not_equal=ne less=lt less_equal=le greater=gt greater_equal=ge maximum "
-                "minimum",
-            ),
-            (multivariate, "atan2 copysign hypot logaddexp nextafter"),
-            (
-                logical,
-                "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor "
-                "bitwise_left_shift bitwise_right_shift",
-            ),
-            (standard_forms, "floor_divide"),
-        ),
-    ),
-):
-    for _module, _names in _rows:
-        for _entry in _names.split():
-            _word, _, _name = _entry.partition("=")
-            _make(_word, getattr(_module, _name or _word))
+def _function_of(primitive: str) -> Any:
+    """The function of rows (`ops._pointwise`) that is a primitive over Tensors, or None.
+
+    It is that of the standard's own form, where there is one (`ops.standard_forms`), else that of
+    the op that the primitive is, else that of the op of its name.
+    """
+    op = TABLE.get(f"standard_{primitive}") or OF_PRIMITIVES.get(primitive) or TABLE.get(primitive)
+    return getattr(op, "function", None)
 
 
 def _pow(x1: Any, x2: Any) -> Tensor:
@@ -111,7 +70,15 @@ def _pow(x1: Any, x2: Any) -> Tensor:
     return power.pow(x1, x2)
 
 
+_unary("square", power.square)  # of booleans as well
+_unary("conj", complex_numbers.conj)
+_unary("real", complex_numbers.real)
+_unary("imag", complex_numbers.imag)
 _binary("pow", _pow)
+for _name, _record in PRIMITIVES.items():
+    _found = _function_of(_name) if _record.standard and _name not in standard_words else None
+    if _found is not None:
+        (_unary if _record.arity == 1 else _binary)(_name, _found)
 
 
 @word
@@ -128,9 +95,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     if isinstance(min, Tensor) is isinstance(max, Tensor) or min is None or max is None:
         return choice.clamp(x, min, max)
     return choice.clamp(choice.clamp(x, min), None, max)
-
-
-@word
 
 
 @word

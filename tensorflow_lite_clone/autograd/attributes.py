@@ -171,12 +171,23 @@ def _get_data(self: Tensor) -> Tensor:
     return new_tensor(Storage(storage.array, storage.backend))
 
 
+@public("torch")
+def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
+    """Whether `input` may become ``from_`` by ``input.data = from_``."""
+    return input._storage.backend.has_values is from_._storage.backend.has_values
+
+
 def _set_data(self: Tensor, data: Tensor) -> None:
     if not isinstance(data, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
     source = data._storage
     if source.array is self._storage.array:  # ``x.data += 1``: the write has happened
         return
+    if not _has_compatible_shallow_copy_type(self, data):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+            f"incompatible tensor type: they are on {self.device} and {data.device}."
+        )
     version = self._storage.current_version()
     self._storage = Storage(source.array, source.backend)
     self._storage.version = version

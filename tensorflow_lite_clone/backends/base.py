@@ -56,6 +56,7 @@ class Backend:
     lays = False  # whether its results may be channels_last where nobody asked, see storage.Free
     batched = False  # whether its arrays are those of a function under `func.vmap`
     alone = True  # whether `guarded` gives back the call itself
+    has_values = True  # whether arrays have elements: on the meta device they are shapes alone
 
     def __init__(self) -> None:
         #: What is called in place of the gradient functions of ops, of one input and of several,
@@ -134,6 +135,11 @@ class Backend:
         """``call(*arrays)`` of a pointwise op, which threads may do in parts."""
         return call(*arrays)
 
+    def data_pointer(self, array: Any) -> int:
+        """The address of the first element, as programs are told it."""
+        address: int = self.F.address(array)
+        return address
+
     def strides(self, array: Any) -> tuple[int, ...]:
         """Strides in elements."""
         raise NotImplementedError
@@ -185,6 +191,10 @@ class Backend:
         """A host array whose `tolist` gives Python's numbers, of an array of any dtype."""
         host = self.to_host(array)
         return host.astype("float32") if host.dtype.kind == "V" else host
+
+    def number(self, array: Any) -> Any:
+        """The Python number that is the one element of an array: the host waits for it."""
+        return self.numbers(array).item()
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:
         """What runs in place of `call` over arrays, which `fused` has made no faster form of."""

@@ -139,7 +139,7 @@ class Compiled:
         self._told: set[str] = set()
         self._lock = locks.reentrant_lock()
         self.reset()
-        if not hasattr(function, "_parameter_names"):
+        if not hasattr(function, "_parameters"):
             functools.update_wrapper(self, function)
         everyone.add(self)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.compiler.function import Compiled
+from tensorflow_lite_clone.nn.modules.hooks import has_hooks
 from tensorflow_lite_clone.nn.modules.module import Module
 
-_OWN = frozenset(("_orig_mod", "_compiled", "_parameter_names", "_buffer_names", "_module_names"))
+_OWN = frozenset(("_orig_mod", "_compiled", *vars(Module())))
 
 
 class OptimizedModule(Module):
@@ -37,11 +38,11 @@ class OptimizedModule(Module):
 
     def __getattr__(self, name: str) -> Any:
         if name in _OWN:
-            raise AttributeError(name)
+            return super().__getattr__(name)
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _OWN or name == "training" or name.startswith("_forward"):
+        if name in _OWN:
             super().__setattr__(name, value)
         else:
             setattr(self._orig_mod, name, value)
@@ -53,7 +54,7 @@ class OptimizedModule(Module):
             delattr(self._orig_mod, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked:
+        if has_hooks(self):
             return super().__call__(*args, **kwargs)
         return self._compiled(*args, **kwargs)
 

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_of, un
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.core.torch_function import disabled
+from tensorflow_lite_clone.nn.modules.hooks import CALL_TABLES
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.storage import Storage
@@ -252,12 +253,12 @@ def _reads_otherwise(number: Any) -> bool:
 
 
 class _Attributes:
-    """A module's attributes: its members, parts and hooks, and whatever else it keeps."""
+    """A module's attributes, or one of the dictionaries of its members, children and hooks."""
 
-    def __init__(self, module: Module) -> None:
-        self.space = space = vars(module)
+    def __init__(self, space: dict[str, Any], what: str = "") -> None:
+        self.space = space
         self.values = dict(space)
-        self.members = [*module._parameter_names, *module._buffer_names]
+        self.what = what  # of a dictionary that must not change at all
 
     def hold(self) -> bool:
         space, values = self.space, self.values
@@ -275,8 +276,8 @@ class _Attributes:
             now, value = space.get(name), values.get(name)
             if unchanged(now, value):
                 continue
-            if name in self.members:
-                raise UnsuitableError(f"it replaces the member '{name}' of a module")
+            if self.what:
+                raise UnsuitableError(f"it replaces the {self.what} '{name}' of a module")
             new = value is None and name not in values
             old = isinstance(value, Tensor) and id(value._storage.laid) not in read
             if not (isinstance(now, Tensor) and (new or old)):
@@ -317,23 +318,30 @@ class Surroundings:
         self.holders = [_Holder(one, backend) for one in trace.optimizers.values()]
 
     def _flatten(self) -> None:
-        self._spaces = [attributes.space for attributes in self._attributes]
+        spaces = [attributes.space for attributes in self._attributes]
+        self._spaces = list(filter(None, spaces))
+        self._empty = [space for space in spaces if not space]  # most tables of hooks
         self._flat = list(chain.from_iterable(map(dict.values, self._spaces)))
         self._lengths = list(map(len, self._spaces))
 
     def _add(self, module: Module) -> None:
         attributes = vars(module)
-        kept = _Attributes(module)
-        self._attributes.append(kept)
-        for name in kept.members:
-            tensor = attributes[name]
-            if tensor is not None:
-                self.members.append((tensor, tensor._storage.array, tensor._edge))
+        self._attributes.append(_Attributes(attributes))
+        for what, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
+            self._attributes.append(_Attributes(attributes[table], what))
+            for tensor in attributes[table].values():
+                if tensor is not None:
+                    self.members.append((tensor, tensor._storage.array, tensor._edge))
+        self._attributes.append(_Attributes(module._modules, "child"))
+        for table in CALL_TABLES:
+            self._attributes.append(_Attributes(attributes[table], "hook"))
         forward: Any = module.forward
         own = not is_foreign(forward)
         names = names_of(type(module)) if own else frozenset()
+        for child in module._modules.values():
+            self._reads.value(child, names, 2)
         for name, value in attributes.items():
-            if value.__class__ not in SCALARS and name not in kept.members and name not in _TABLES:
+            if value.__class__ not in SCALARS and name not in _TABLES:
                 self._reads.value(value, names, 2)
         if own:
             self._reads.value(type(module), names, 2)
@@ -354,7 +362,8 @@ class Surroundings:
     def hold(self) -> bool:
         """Whether everything is as it was."""
         same = all(map(is_, chain.from_iterable(map(dict.values, self._spaces)), self._flat))
-        if not same or list(map(len, self._spaces)) != self._lengths:  # which is fast, but strict
+        if not same or any(self._empty) or list(map(len, self._spaces)) != self._lengths:
+            # That was fast, but strict.
             for attributes in self._attributes:
                 if not attributes.hold():
                     return False

@@ -130,7 +130,8 @@ classes["is_layout"] = is_layout
 
 
 class _Default:
-    device = Device("cpu")
+    unnamed = Device("cpu")  # what holds where no program has named one
+    device = unnamed
     stack: list[Device] = []
 
 
@@ -139,6 +140,11 @@ def get_default_device() -> Device:
     return _Default.device
 
 
+def named_default_device() -> Device | None:
+    """The default device if a program has named one, even the CPU: tensors are copied to it."""
+    return None if _Default.device is _Default.unnamed else _Default.device
+
+
 def set_default_device(device: Device | str | int | None) -> None:
     """Set the device on which tensors are made when none is named; None means the CPU."""
-    _Default.device = Device("cpu" if device is None else device)
+    _Default.device = _Default.unnamed if device is None else Device(device)

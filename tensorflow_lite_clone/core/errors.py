@@ -25,6 +25,10 @@ def level_outside() -> int:
     return level
 
 
+class Interruption(Exception):
+    """Ends a computation from within, because enough of it has run; whoever asked for it knows."""
+
+
 class OutOfMemoryError(RuntimeError):
     """A device has no room left for an allocation."""
 

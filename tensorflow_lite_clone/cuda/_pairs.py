@@ -249,7 +249,7 @@ def make_graphed_callables(
     pairs = []
     wrapped = []
     for function, args in zip(callables, sample_args, strict=True):
-        is_module = hasattr(function, "_parameter_names")
+        is_module = hasattr(function, "_parameters")
         if is_module:
             _check_module(function)
         inputs: list[Any] = []

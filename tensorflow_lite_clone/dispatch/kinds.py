@@ -188,11 +188,24 @@ def _is_array(entry: Any) -> bool:
     return hasattr(entry, "dtype") and hasattr(entry, "ndim")
 
 
+def check_bounds(shape: Shape, items: Sequence[Any]) -> None:
+    """Raise IndexError for too many indices, and for integers that are out of bounds."""
+    used = sum([item is not None and item is not Ellipsis for item in items])
+    if used > len(shape):
+        raise IndexError(f"too many indices for an array of {len(shape)} dimensions: {used}")
+    dim = 0
+    for item in items:
+        if isinstance(item, int) and not -shape[dim] <= item < shape[dim]:
+            raise IndexError(f"index {item} is out of bounds for axis {dim} of size {shape[dim]}")
+        dim += len(shape) - used if item is Ellipsis else item is not None
+
+
 def indexed(x: Any, index: Any) -> Shape:
     """NumPy's rules of combined basic and advanced indexing."""
     items = list(index) if isinstance(index, tuple) else [index]
     if any([_is_array(item) and item.dtype.kind == "b" for item in items]):
         unknown()
+    check_bounds(tuple(x.shape), items)
     used = sum([item is not None and item is not Ellipsis for item in items])
     if Ellipsis not in [item for item in items if not _is_array(item)]:
         items.append(Ellipsis)
@@ -249,7 +262,7 @@ def transposed(x: Any, /) -> Shape:
     return (*x.shape[:-2], x.shape[-1], x.shape[-2])
 
 
-def with_axis(x: Any, /, *, axis: int = 0) -> Shape:
+def with_axis(x: Any, /, axis: int = 0) -> Shape:
     axis = axis % (x.ndim + 1)
     return (*x.shape[:axis], 1, *x.shape[axis:])
 

@@ -16,19 +16,22 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.dispatch import kinds
 from tensorflow_lite_clone.dispatch.kinds import Kind
 
-#: Rules by which dtypes of results follow from those of the operands.
+#: Rules by which dtypes of results follow from those of the operands. Where a primitive takes a
+#: keyword `dtype`, what is given there goes before its rule.
 DTYPES = {
-    "promoted": "NumPy's promotion of the operands",
+    "promoted": "NumPy's promotion of the operands; numbers alone have NumPy's default dtypes",
     "floating": "likewise; integers give float64",
     "real": "likewise; of complex operands the dtype of their parts",
     "complex": "that of complex numbers with such parts",
+    "chosen": "promotion of all operands but the first; numbers do not widen arrays",
+    "total": "that of the first operand; integers and booleans give 64 bits",
     "first": "that of the first operand",
     "last": "that of the last operand",
-    "named": "`dtype`, else that of the first operand; numbers have NumPy's default dtypes",
-    "total": "likewise; integers and booleans give 64 bits",
+    "named": "the one that is the second argument",
     "bool": "truth values",
     "int32": "int32",
     "int64": "int64",
+    "float64": "float64",
 }
 
 
@@ -159,7 +162,7 @@ for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", 
     _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iub")
 for _name, _sign in (("bitwise_left_shift", "<<"), ("bitwise_right_shift", ">>")):
     _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iu")
-_pointwise("where", 3, c="{0} ? {1} : {2}", kinds_of_c="fiub", flops=kinds.free)
+_pointwise("where", 3, "chosen", c="{0} ? {1} : {2}", kinds_of_c="fiub", flops=kinds.free)
 _pointwise("clip", 3, "promoted", document="(x, min, max): as the standard's; NaN stays NaN")
 _pointwise(
     "pow", 2, c="pow({0}, {1})", kinds_of_c="f",
@@ -173,7 +176,8 @@ _pointwise("floor_divide", 2, c="floor_quotient({0}, {1})", kinds_of_c="fiu", do
 _pointwise("remainder", 2, c="floor_remainder({0}, {1})", kinds_of_c="fiu", document=_DIVISION)
 _pointwise("fmod", 2, c="fmod({0}, {1})", kinds_of_c="f", standard=False, document=_DIVISION)
 _pointwise("fmax fmin", 2, c="{name}({0}, {1})", kinds_of_c="f", standard=False)
-_pointwise("gcd lcm logaddexp2", 2, standard=False)
+_pointwise("gcd lcm", 2, standard=False)
+_pointwise("logaddexp2", 2, "floating", standard=False)
 _pointwise(
     "sgn", 1, standard=False,
     document="(x): as the standard's sign, but real NaNs have sign 0; booleans are their own",
@@ -217,7 +221,7 @@ _enter(
 
 _SUM = "two-byte floats are accumulated in float32 here and in mean and prod"
 _enter("sum", kinds.reduction, "total", document=f"(x, axis, dtype, keepdims): {_SUM}")
-_enter("prod", kinds.reduction, "total")
+_enter("prod", kinds.reduction)
 _enter("mean", kinds.reduction, "floating")
 _enter("max min", kinds.reduction)
 _enter("any all", kinds.reduction, "bool", flops=kinds.free)
@@ -227,11 +231,10 @@ _enter(
     flops=lambda shapes, x, *args, **more: 4 * prod(x.shape),  # sum, difference, square, sum
 )  # fmt: skip
 _enter("argmax argmin", kinds.position_of_extreme, "int64")
-_enter("cumulative_sum cumulative_prod", kinds.scan, "total")
+_enter("cumulative_sum cumulative_prod", kinds.scan)
 _enter(
-    "cumulative_max cumulative_min", kinds.scan, ("first", "int64"), standard=False,
-    shapes=lambda x, **more: [tuple(x.shape)] * 2,
-    document="(x, *, axis): the extremes so far and where they are",
+    "cumulative_max cumulative_min", kinds.scan, standard=False,
+    document="(x, *, axis): the extremes so far",
 )  # fmt: skip
 _enter(
     "cumulative_logsumexp", kinds.scan, standard=False, document="(x, *, axis)",
@@ -415,8 +418,8 @@ for _name, _dtype, _change in (
 ):  # fmt: skip
     _enter(f"fft.{_name}", kinds.transforms, _dtype, shapes=kinds.lines(_change))
 _enter("fft.fftshift fft.ifftshift", kinds.rearrangement)
-_enter("fft.fftfreq", kinds.creation, "named", shapes=lambda n, /, **more: (n,))
-_enter("fft.rfftfreq", kinds.creation, "named", shapes=lambda n, /, **more: (n // 2 + 1,))
+_enter("fft.fftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n,))
+_enter("fft.rfftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n // 2 + 1,))
 
 # -- views and rearrangements ---------------------------------------------------------------------
 
@@ -482,12 +485,13 @@ _enter(
 
 # -- new arrays -----------------------------------------------------------------------------------
 
-_enter("empty full ones zeros", kinds.allocation, "named")
-_enter("empty_like full_like ones_like zeros_like", kinds.allocation_like, "named")
-_enter("asarray from_dlpack", kinds.creation, "named")
-_enter("arange", kinds.creation, "named", shapes=kinds.counted)
-_enter("linspace", kinds.creation, "named", shapes=kinds.spaced)
-_enter("eye", kinds.creation, "named", shapes=kinds.identity)
+_enter("empty ones zeros", kinds.allocation, "float64")
+_enter("full", kinds.allocation, "last")
+_enter("empty_like full_like ones_like zeros_like", kinds.allocation_like)
+_enter("asarray from_dlpack", kinds.creation, "promoted")
+_enter("arange", kinds.creation, "promoted", shapes=kinds.counted)
+_enter("linspace", kinds.creation, "float64", shapes=kinds.spaced)
+_enter("eye", kinds.creation, "float64", shapes=kinds.identity)
 
 # -- facts and checks -----------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class _Copied(ScriptModule):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = object.__new__(type(self))
         memo[id(self)] = copied
-        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        copied.__setstate__(copy.deepcopy(self.__dict__, memo))
         return copied
 
     def __reduce__(self) -> Any:
@@ -120,9 +120,10 @@ def copied(
         result = memo[id(module)] = object.__new__(_derived(kind, type(module)))
         values = result.__dict__
         for name, value in module.__dict__.items():
-            if name in module._module_names and value is not None:
-                value = copied(value, below, below, memo)
-            elif name.startswith("_") and isinstance(value, dict):
-                value = value.copy()  # names of members, hooks
+            if name.startswith("_") and isinstance(value, dict):
+                value = value.copy()  # members, hooks
             values[name] = value
+        for name, child in module._modules.items():
+            if child is not None:
+                values["_modules"][name] = copied(child, below, below, memo)
     return memo[id(module)]

@@ -116,6 +116,8 @@ def trunc_normal_(
         )
     low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) / 2 for bound in (a, b))
     with no_grad():
+        if tensor.is_meta:  # no draw of it lies anywhere
+            return tensor.normal_(mean, std, generator=generator)
         if high - low > 0.3:
             return _redrawn_normal(tensor, mean, std, a, b, generator)
         return _rejected_uniform(tensor, mean, std, a, b, generator)
@@ -182,8 +184,7 @@ def eye_(tensor: Tensor) -> Tensor:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
         tensor.zero_()
-        for i in range(min(tensor.shape)):
-            tensor[i, i] = 1
+        tensor.diagonal().fill_(1)
     return tensor
 
 
@@ -294,7 +295,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     zeros = math.ceil(sparsity * rows)
     with no_grad():
         tensor.normal_(0.0, std, generator=generator)
-        for column in range(columns):
+        for column in range(0 if tensor.is_meta else columns):
             tensor[randperm(rows)[:zeros], column] = 0
     return tensor
 

@@ -37,6 +37,7 @@ class Traced:
     """One op as a rule sees it: `inputs` are names in the ONNX graph, None where it has none."""
 
     def __init__(self, graph: Graph, call: Call, inputs: list[Any]) -> None:
+        self._graph = graph
         self.name = call.op
         self.inputs = inputs
         self.values: tuple[Any, ...] = call.inputs
@@ -54,6 +55,14 @@ class Traced:
 
     def __contains__(self, parameter: str) -> bool:
         return parameter in self._parameters
+
+    def parameters(self) -> dict[str, Any]:
+        """All parameters, none of which may depend on dynamic sizes."""
+        return {name: self[name] for name in self._parameters}
+
+    def shapes(self) -> list[tuple[Size, ...]]:
+        """The shapes of its inputs."""
+        return [self._graph.twins.shape(value) for value in self.values if value is not None]
 
     def sizes(self, parameter: str) -> Any:
         """A parameter that may hold dynamic sizes."""

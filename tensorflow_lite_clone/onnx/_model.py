@@ -10,7 +10,8 @@ import numpy as np
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
-from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
+from tensorflow_lite_clone.onnx._formula import rule_of
+from tensorflow_lite_clone.onnx._graph import Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, paired, varies
 from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
 from tensorflow_lite_clone.onnx.errors import (
@@ -150,13 +151,11 @@ class _Emission:
         return all([other is not None and equal(first, other) for other in others])
 
     def _emit(self, call: Call) -> None:
-        rule = RULES.get(call.op)
-        if rule is None:
-            raise UnsupportedOperatorError(f"the op '{call.op}' has no rule for ONNX")
         if any([x is not None and x.dtype.kind == "c" for x in (*call.inputs, *call.outputs)]):
             raise UnsupportedOperatorError(f"'{call.op}': ONNX cannot compute with complex numbers")
         inputs = [None if value is None else self._name(call, value) for value in call.inputs]
-        made = rule(self.graph, Traced(self.graph, call, inputs))
+        op = Traced(self.graph, call, inputs)
+        made = rule_of(op)(self.graph, op)
         results = made if type(made) is tuple else (made,)
         for value, name in zip(call.outputs, results, strict=True):
             if name is not None:

@@ -27,7 +27,8 @@ def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1)
 def refused(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
     """What an argument that overrides `function` makes of a call that no tensor is for.
 
-    Without one raises torch's TypeError if the first argument is no Tensor, or else `error`.
+    Without one raises torch's TypeError if there was an AttributeError because the first argument
+    is no Tensor, or else `error`.
     """
     result = overridden(function, *args, **kwargs)
     if result is not NotImplemented:
@@ -35,6 +36,14 @@ def refused(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
     if isinstance(error, AttributeError):
         expect_tensor(function.__name__, args[0])
     raise error
+
+
+def not_a_tensor(function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `value`, or another argument, makes of the call by overriding `function`.
+
+    Without one raises torch's TypeError.
+    """
+    return refused(AttributeError("_storage"), function, value, *args, **kwargs)
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -32,6 +32,8 @@ def array_of(data: Any, dtype: DType | None, backend: Any) -> Any:
     if is_array(data) and not is_scalar(data):
         array = _from_array(data, backend)
         return array if dtype is None else backend.F.astype(array, dtype)
+    if not backend.has_values:  # what is wrong with numbers is found on the host
+        return backend.from_host(array_of(data, dtype, backends.load("cpu")))
     entries = _Entries()
     try:
         plain = entries.plain(data)

@@ -52,6 +52,7 @@ class Pointwise(Op):
     any_layout = True
     layout = elementwise
     kinds = "biuc"  # the kinds to look at more closely: refused or promoted
+    function: Any = None  # the function over Tensors that a row of `_pointwise` makes of the op
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.ops._indexing import Index, on_one_backend, result_shape
 from tensorflow_lite_clone.ops._operands import cast
 from tensorflow_lite_clone.ops._parsing import is_mask
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.join import Stack
 from tensorflow_lite_clone.ops.shape import Expand
 from tensorflow_lite_clone.tensor import Tensor
@@ -35,8 +36,11 @@ def check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
             )
 
 
-def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
-    """Index tensors and masks as one stacked index and the dimensions where it looks."""
+def stacked(x: Tensor, extra: list, writes: bool = False) -> tuple[Tensor, tuple]:
+    """Index tensors and masks as one stacked index and the dimensions where it looks.
+
+    A mask without values cannot be read at; where it `writes` it is taken to find nothing.
+    """
     shape = x._storage.laid.shape
     extra, backend = on_one_backend(x, extra)
     if hooks.active and not backend.batched and not any([is_mask(item) for _, item in extra]):
@@ -54,7 +58,12 @@ def stacked(x: Tensor, extra: list) -> tuple[Tensor, tuple]:
                     stacklevel=level_outside(),
                 )
             check_mask(shape, item, place, len(arrays))
-            arrays.extend(F.nonzero(array))
+            if backend.has_values:
+                arrays.extend(F.nonzero(array))
+            else:
+                if not writes:
+                    expect_values("nonzero", item)
+                arrays.extend([F.zeros((0,), dtype=F.int64)] * array.ndim)
             places.extend(range(place, place + array.ndim))
         elif item.dtype.kind in "iu":
             arrays.append(array)

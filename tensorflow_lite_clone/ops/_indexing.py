@@ -136,6 +136,8 @@ class IndexMask(Op):
         return _around(shape, list(steps[len(mask) :]), 0, 1)
 
     def forward(F, x, mask, *, shape):
+        if not F.backend.has_values:  # a mask that was written at, see `_put`
+            return F.zeros((0, *x.shape[mask.ndim :]), dtype=x.dtype)
         return F.getitem(x, mask)
 
     def backward_x(F, g, mask, *, shape):

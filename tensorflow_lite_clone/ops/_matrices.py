@@ -101,6 +101,8 @@ def failure(info: Tensor) -> tuple[str, int] | None:
     backend, array = info._storage.backend, info._storage.array
     while backend.batched:  # under vmap all samples are looked at, as if they were a batch
         backend, array = backend.base, array.data
+    if not backend.has_values:
+        return None
     for number, place in enumerate(backend.to_host(array).ravel().tolist()):
         if place:
             return (f"(Batch element {number}): " if array.ndim else ""), place

@@ -28,7 +28,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
-from tensorflow_lite_clone.ops._arguments import expect_tensor, refused
+from tensorflow_lite_clone.ops._arguments import expect_tensor, not_a_tensor, refused
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -159,12 +159,12 @@ def unary(
                     storage.bump()
                     return input
         else:
-            return refused(AttributeError("_storage"), function_, input)
+            return not_a_tensor(function_, input)
         return write_pointwise(op, input)
 
     if inplace is None:
         inplace = tuple([place for place in places if place in ("torch", "method")])
-    _publish(function, function_, name, places, inplace, alias, special, document)
+    _publish(op, function, function_, places, inplace, alias, special, document)
     return function
 
 
@@ -384,7 +384,7 @@ def binary(
             if exported is not None:
                 method.__name__ = method.__qualname__ = exported
                 export(method, "method", name=exported)
-    _publish(function, function_, name, places, inplace, alias, special, document, self_named)
+    _publish(op, function, function_, places, inplace, alias, special, document, self_named)
     return function
 
 
@@ -452,9 +452,9 @@ def _make_op(
 
 
 def _publish(
+    op: type[Pointwise],
     function: Any,
     function_: Any,
-    name: str,
     places: tuple[str, ...],
     inplace: tuple[str, ...],
     alias: tuple[str, ...],
@@ -462,6 +462,8 @@ def _publish(
     document: str | None,
     self_named: bool = False,
 ) -> None:
+    name = op.name
+    op.function = staticmethod(function)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = document
     function_.__name__ = function_.__qualname__ = f"{name}_"

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -24,9 +25,31 @@ def of_all_samples(x: Tensor) -> tuple[Any, Any]:
 
 
 def holds(condition: Tensor) -> bool:
-    """Whether all elements are true, in every sample; the host waits for it."""
+    """Whether all elements are true, in every sample; the host waits for it.
+
+    What is asked of values that there are none of is taken to hold.
+    """
     array, backend = of_all_samples(condition)
-    return bool(number_of(backend.F.all(array), backend))
+    return not backend.has_values or bool(number_of(backend.F.all(array), backend))
+
+
+def expect_values(name: str, input: Tensor) -> None:
+    """Raise torch's NotImplementedError for an operator whose result depends on values that there
+    are none of."""
+    if not input._storage.backend.has_values:
+        raise NotImplementedError(
+            f"aten::{name}: attempted to run this operator with Meta tensors, but there was no "
+            "fake impl or Meta kernel registered: its result depends on values, and they have none"
+        )
+
+
+def integers(tensor: Tensor) -> Any:
+    """The integers of a tensor as nested lists, for results whose shapes do not depend on them:
+    zeros where there are no values."""
+    if tensor._storage.backend.has_values:
+        return tensor.tolist()
+    F = backends.load("cpu").F
+    return F.zeros(tuple(tensor.shape), dtype=F.int64).tolist()
 
 
 def per_sample(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

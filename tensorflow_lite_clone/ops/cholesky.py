@@ -155,7 +155,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     expect_square("cholesky_inverse", input)
     expect_wide("cholesky_inverse_out_cpu", input)
     where, backend = of_all_samples(input.detach().diagonal(0, -2, -1) == 0)
-    zeros = wrap(where, backend).nonzero().tolist()
+    zeros = wrap(where, backend).nonzero().tolist() if backend.has_values else []
     if zeros:
         *batch, place = zeros[0]
         number = 0

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.ops._arguments import expect_tensor
 from tensorflow_lite_clone.ops._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops._pointwise import binary
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -134,6 +135,7 @@ class Equal(Op):
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
     expect_tensor("equal", other, "other", 2)
+    expect_values("equal", input)
     if input._storage.laid.shape != other._storage.laid.shape:
         return False
     operands = as_operands((input, other), operand_dtype(input, other))

@@ -203,7 +203,7 @@ def item(self: Tensor) -> Any:
         raise RuntimeError(
             f"a Tensor with {array.size} elements cannot be converted to Scalar"
         )
-    value = _host(self).item()
+    value = self._storage.backend.number(array)
     return value if type(value) in (float, int, bool, complex) else float(value)
 
 
@@ -227,7 +227,7 @@ def __bool__(self: Tensor) -> bool:
             "flow. We don't support that yet, please file an issue at "
             "https://github.com/pytorch/pytorch/issues ."
         )
-    return bool(_host(self).item())
+    return bool(self._storage.backend.number(array))
 
 
 def _only(tensor: Tensor) -> Any:

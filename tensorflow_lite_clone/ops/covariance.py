@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._matrices import expect_tensor
+from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.scan import part
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -31,7 +32,7 @@ def _checked_weights(name: str, weights: Tensor, count: int, integral: bool) -> 
             f"cov(): expected {name} to have the same numel as there are observations in the "
             f"input but got {weights.numel()} != {count}"
         )
-    if bool((weights < 0).any()):
+    if not holds(weights >= 0):
         raise RuntimeError(f"cov(): {name} cannot be negative")
     return weights
 
@@ -71,7 +72,7 @@ def cov(
         other = centred
     else:
         total = weights.sum()
-        if not total:
+        if not holds(total != 0):
             raise RuntimeError("cov(): weights sum to zero, can't be normalized")
         if aweights is None or correction == 0:
             divisor = total - correction if aweights is None else total
@@ -79,7 +80,7 @@ def cov(
             divisor = total - correction * (weights * aweights).sum() / total
         centred = x - (x * weights).sum(1, keepdim=True) / total
         other = centred * weights
-    if divisor <= 0:
+    if not (holds(divisor > 0) if isinstance(divisor, Tensor) else divisor > 0):
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
             "of observations.",

@@ -11,7 +11,7 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.determinism import filling
-from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
@@ -236,19 +236,20 @@ def _filled_like(
         like = reason.answer(f"{name}_like", input, dtype=dtype, device=device)
         return like.requires_grad_(requires_grad)
     backend = storage.backend
+    target = backend if device is None else backends.load(device)
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be
-    if fixed or (device is not None and backends.load(device) is not backend):
+    if fixed or (backend.batched and target is not backend):
         place = input.device if device is None else device
         return _filled(value, input.shape, dtype, place, requires_grad, memory_format)
     array = storage.array
-    if backend.batched or backend.is_contiguous(array):
+    if target is backend and (backend.batched or backend.is_contiguous(array)):
         array = backend.F.empty_like(array, dtype=backend.native[dtype])
     else:
         strides = dense_strides(array.shape, backend.strides(array))
-        array = _strided(array.shape, strides, dtype, backend)
-    fill(array, value, dtype, backend)
-    return finish(array, backend, requires_grad)
+        array = _strided(array.shape, strides, dtype, target)
+    fill(array, value, dtype, target)
+    return finish(array, target, requires_grad)
 
 
 def _fill_value(name: str, value: Any, dtype: DType | None) -> tuple[Any, DType]:
@@ -340,6 +341,12 @@ def new_tensor(
     )
 
 
+def target_of(device: Any) -> Any:
+    """Where what is made of a Tensor lies: on `device`, else on a default device that a program
+    has named; None: where the Tensor is."""
+    return named_default_device() if device is None else device
+
+
 @public("torch")
 def tensor(
     data: Any,
@@ -355,7 +362,7 @@ def tensor(
     ragged sequences and TypeError for what is no number.
     """
     if isinstance(data, Tensor):
-        copied = to(data.detach(), device, dtype, copy=True)
+        copied = to(data.detach(), target_of(device), dtype, copy=True)
         return requiring_grad(copied) if requires_grad else copied
     backend = backends.load(device)
     if is_array(data) and not is_scalar(data):  # its strides are kept
@@ -368,7 +375,7 @@ def tensor(
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     """`data` as a Tensor: a Tensor itself, or over a NumPy array's memory, where possible."""
     if isinstance(data, Tensor):
-        return to(data, device, dtype)
+        return to(data, target_of(device), dtype)
     backend = backends.load(device)
     if not is_array(data) or is_scalar(data):
         return wrap(array_of(data, dtype, backend), backend)

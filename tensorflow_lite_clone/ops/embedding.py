@@ -73,13 +73,17 @@ def _weighted(F: Any, g: Any, index: Any, rows: int, padding: Any, by_frequency:
     if padding is not None:
         g = F.where((index == padding)[..., None], F.zeros((), dtype=g.dtype), g)
     if by_frequency:
-        counts = F.bincount(F.reshape(index, (-1,)), None, minlength=rows)
+        index_line = F.reshape(index, (-1,))
+        counts = F.zeros((rows,), dtype=F.int64)
+        counts = F.index_add(counts, index_line, F.ones_like(index_line), axis=0)
         g = g / F.astype(F.take(counts, index), g.dtype)[..., None]
     return g
 
 
 def _renormalize(weight: Tensor, index: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows that will be looked up and are longer than `max_norm` in place."""
+    if not weight._storage.backend.has_values:
+        return  # only values would change
     with no_grad():
         used = index.reshape(-1).unique()
         rows = weight.detach()[used]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops._samples import integers, per_sample
 from tensorflow_lite_clone.ops.create import tensor
 from tensorflow_lite_clone.ops.embedding import embedding
 from tensorflow_lite_clone.tensor import Tensor
@@ -83,7 +82,7 @@ def embedding_bag(
                 f"{-length} through {length - 1}, but got {padding_idx}"
             )
         padding_idx %= length
-        kept = [value != padding_idx for value in flat.tolist()]
+        kept = [value != padding_idx for value in integers(flat)]
     rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
@@ -120,7 +119,7 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[li
         raise ValueError("offsets has to be a 1D Tensor but got None")
     if offsets.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
-    starts: list[Any] = offsets.tolist()
+    starts = starts_of(offsets, input.shape[0], include_last)
     if include_last and not starts:
         raise RuntimeError("include_last_offset: number of offsets should be at least 1")
     if starts and starts[0] != 0:
@@ -134,6 +133,14 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[li
             f"offsets[-1] of {starts[-1]}"
         )
     return starts, input
+
+
+def starts_of(offsets: Tensor, length: int, include_last: bool) -> list[int]:
+    """Where each bag starts, and where the last one ends: somewhere, if there are no values."""
+    starts: list[int] = integers(offsets)
+    if include_last and starts and not offsets._storage.backend.has_values:
+        starts[-1] = length
+    return starts
 
 
 def _places(counts: list[int], kept: list[bool] | None) -> list[list[int]]:

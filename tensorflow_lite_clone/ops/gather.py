@@ -25,7 +25,7 @@ from tensorflow_lite_clone.ops._indexing import (
 )
 from tensorflow_lite_clone.ops._matrices import expect_tensor
 from tensorflow_lite_clone.ops._operands import as_number, cast
-from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops._samples import expect_values, per_sample
 from tensorflow_lite_clone.ops._views import number_of, storage_of
 from tensorflow_lite_clone.ops.assign import held_value
 from tensorflow_lite_clone.ops.index import expect_dtype, put_at
@@ -265,7 +265,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             )
         extra.append((place, index))
         place += span
-    index, places = stacked(self, extra)
+    index, places = stacked(self, extra, writes=True)
     if values.numel() == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b" and not accumulate:
         values = cast(values, self.dtype)  # one number where a mask is true has any dtype
     expect_dtype(self, values)
@@ -346,6 +346,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     if not isinstance(mask, Tensor) or mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     common = broadcast_shapes(mask._storage.laid.shape, shape) or (1,)
+    expect_values("masked_select", input)
     x, mask = expand(input, common), expand(mask, common)
     return apply(IndexMask, x, mask, shape=common)
 
@@ -365,7 +366,8 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     shape = self._storage.laid.shape
     mask = expand(mask, shape)
     storage = mask._storage
-    count = number_of(storage.backend.F.sum(storage.array), storage.backend)
+    backend = storage.backend  # where there are no values the mask is taken to find nothing
+    count = number_of(backend.F.sum(storage.array), backend) if backend.has_values else 0
     if source.numel() < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return apply_inplace(MaskPut, self, mask, leading(reshape(source, (-1,)), (count,)))
@@ -389,6 +391,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     storage = storage_of("nonzero", input)
     if as_tuple:
         return unbind(nonzero(as_line(input)), 1)
+    expect_values("nonzero", input)
     F, array = storage.backend.F, storage.array
     if not array.ndim:
         count = 1 if number_of(array, storage.backend) else 0

@@ -21,6 +21,9 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         self._backend = backends.load(device)
+        if not self._backend.has_values:
+            kind = self._backend.device.type
+            raise RuntimeError(f"{kind.upper()} device type not an accelerator.")
         self._source = self._backend.make_generator()
 
     @property
@@ -123,7 +126,7 @@ def expect_drawing(target: Tensor) -> None:
 
 def source_of(generator: Generator | None, backend: Any) -> Any:
     """The backend's generator to draw from; RuntimeError for one of another device."""
-    if generator is None:
+    if generator is None or not backend.has_values:
         return backend.drawn(backend.generator)
     if not isinstance(generator, Generator):
         raise TypeError(
@@ -196,7 +199,7 @@ def default_states(devices: Iterable[Any] = ()) -> list[tuple[Generator, Tensor]
     sources: dict[Any, Generator] = {default_generator._backend: default_generator}
     for device in devices:
         backend = backends.load(device)
-        if backend not in sources:
+        if backend.has_values and backend not in sources:
             sources[backend] = _DefaultGenerator(device)
     return [(generator, generator.get_state()) for generator in sources.values()]
 

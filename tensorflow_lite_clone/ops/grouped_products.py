@@ -7,7 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
-from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops._samples import integers, per_sample
 from tensorflow_lite_clone.ops.join import cat, stack
 from tensorflow_lite_clone.ops.loss import cross_entropy
 from tensorflow_lite_clone.ops.matmul import linear, plain_matmul
@@ -52,7 +52,7 @@ def grouped_mm(
         return plain_matmul(mat_a, mat_b)
     if mat_a.shape[-1] != mat_b.shape[-2]:
         raise RuntimeError("contraction dimension of mat_a and mat_b must match")
-    ends = offs.tolist()
+    ends = integers(offs)
     groups = list(zip(range(len(ends)), [0, *ends], ends))
     if mat_a.ndim == mat_b.ndim == 2:
         products = [plain_matmul(mat_a[:, start:end], mat_b[start:end]) for _, start, end in groups]

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._arguments import delivered
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops._samples import expect_values, per_sample
 from tensorflow_lite_clone.ops.progressions import linspace
 from tensorflow_lite_clone.ops.sort import searchsorted
 from tensorflow_lite_clone.tensor import Tensor
@@ -136,6 +136,7 @@ def _binned(
             f"torch.histogramdd: for a {size}-dimensional histogram range should have {2 * size} "
             f"elements, but got {len(limits)}"
         )
+    expect_values("histogram" if size == 1 else "_histogramdd", points)
     edges = [
         _edges(points, number, bins[number], limits and limits[2 * number : 2 * number + 2])
         for number in range(size)

@@ -34,6 +34,7 @@ from tensorflow_lite_clone.ops._indexing import (
 )
 from tensorflow_lite_clone.ops._operands import as_number, cast
 from tensorflow_lite_clone.ops._parsing import Parsed, as_tuple, out_of_bounds, parsed, step_of
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
@@ -208,6 +209,7 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
     shape = x._storage.laid.shape
     mask = _one_mask(x, extra)
     if mask is not None:
+        expect_values("nonzero", mask)
         return apply(IndexMask, x, mask, shape=shape)
     place, only = extra[0]
     try:
@@ -250,11 +252,15 @@ def _put(x: Tensor, extra: list, value: Any) -> None:
         expect_dtype(x, source)
         if source.ndim:
             backend = mask._storage.backend
-            count = number_of(backend.F.sum(mask._storage.array), backend)
-            source = _fitting(source, (count, *shape[mask.ndim :]))
+            rest = shape[mask.ndim :]
+            if backend.has_values:
+                count = number_of(backend.F.sum(mask._storage.array), backend)
+                source = _fitting(source, (count, *rest))
+            elif source.ndim > len(rest):  # the mask is taken to find nothing
+                source = source[:0]
         apply_inplace(MaskPut, x, mask, source)
         return
-    found, places = stacked(x, extra)
+    found, places = stacked(x, extra, writes=True)
     expect_dtype(x, source)
     put_at(x, found, source, places, False)
 

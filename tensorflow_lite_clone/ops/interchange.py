@@ -13,7 +13,14 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._data import is_array, warn_if_read_only
 from tensorflow_lite_clone.ops.convert import expect_memory, to
-from tensorflow_lite_clone.ops.create import as_tensor, finish, from_numpy, requiring_grad, tensor
+from tensorflow_lite_clone.ops.create import (
+    as_tensor,
+    finish,
+    from_numpy,
+    requiring_grad,
+    target_of,
+    tensor,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -157,7 +164,7 @@ def asarray(
     Raises ValueError when memory cannot be shared.
     """
     if isinstance(obj, Tensor):
-        source = obj
+        source, device = obj, target_of(device)
     elif isinstance(obj, (bytes, bytearray, memoryview)):
         source = frombuffer(obj, dtype=dtype or get_default_dtype())
     elif hasattr(type(obj), "__dlpack__") and not hasattr(type(obj), "__array__"):

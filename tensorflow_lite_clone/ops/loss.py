@@ -147,7 +147,7 @@ def _labels_and_weights(
     label = F.where(valid, target, 0)
     if weight is None:
         return label, F.astype(valid, dtype)
-    return label, F.where(valid, weight[label], 0)
+    return label, F.where(valid, F.take(weight, label, axis=0), 0)
 
 
 def _total(F: Any, w: Any) -> Any:

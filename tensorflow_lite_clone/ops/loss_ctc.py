@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
-from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops._samples import expect_values, integers, per_sample
 from tensorflow_lite_clone.tensor import Tensor
 
 #: The logarithm of an impossible path: finite, so that its difference from another one is.
@@ -163,6 +163,7 @@ def _lengths(name: str, lengths: Any, batch: int, most: int | None) -> list[int]
     if isinstance(lengths, Tensor):
         if lengths.dtype.kind not in "iu":
             raise RuntimeError(f"{name} must be integral, but got {lengths.dtype}")
+        expect_values("_ctc_loss.Tensor", lengths)
         lengths = lengths.reshape(-1).tolist()
     found = [lengths] if is_int(lengths) else list(lengths)
     if not all([is_int(n) for n in found]):
@@ -183,7 +184,7 @@ def _rows(targets: Tensor, lengths: list[int], classes: int) -> list[list[int]]:
     shape = tuple(targets.shape)
     if len(shape) not in (1, 2):
         raise RuntimeError(f"Expected targets of 1 or 2 dimensions, but got {list(shape)}")
-    flat = targets.tolist()
+    flat = integers(targets)
     if len(shape) == 1:
         if shape[0] != sum(lengths):
             raise RuntimeError(

@@ -357,7 +357,7 @@ def gaussian_nll_loss(
             )
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
-    if bool((var < 0).any()):
+    if not holds((var < 0).logical_not()):
         raise ValueError("var has negative entry/entries")
     var = var + (eps - var.detach()).clamp_min(0)
     values = 0.5 * (var.log() + (input - target) ** 2 / var)

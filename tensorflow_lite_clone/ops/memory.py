@@ -139,7 +139,7 @@ def storage_offset(self: Tensor) -> int:
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage
-    return storage.backend.F.address(storage.array) if storage.laid.size else 0
+    return storage.backend.data_pointer(storage.array) if storage.laid.size else 0
 
 
 @public("torch", "method", names=("numel",), flat=True)

@@ -98,7 +98,7 @@ def embedding_bag(
 
 def _bag_of(offsets: Tensor, length: int, count: int) -> Tensor:
     """The bag of each of `length` indices, on the CPU."""
-    starts = offsets.tolist()
+    starts = bags.starts_of(offsets, length, count < len(offsets))
     ends = [*starts[1:], length][:count]
     numbers = [bag for bag, (a, b) in enumerate(zip(starts, ends)) for _ in range(a, b)]
     return tensor(numbers, dtype=int64, device="cpu")

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import asking_nobody
 from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.ops._arguments import refused
+from tensorflow_lite_clone.ops._arguments import not_a_tensor
 from tensorflow_lite_clone.ops._operands import operand_dtype
 from tensorflow_lite_clone.ops.shape import View
 from tensorflow_lite_clone.storage import Free, Storage, offset_of
@@ -32,7 +32,7 @@ def is_tensor(obj: Any, /) -> bool:
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
     if not isinstance(input, Tensor):
-        return refused(AttributeError("dtype"), is_floating_point, input)
+        return not_a_tensor(is_floating_point, input)
     return input.dtype.kind == "f"
 
 
@@ -40,7 +40,7 @@ def is_floating_point(input: Tensor) -> bool:
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     if not isinstance(input, Tensor):
-        return refused(AttributeError("dtype"), is_complex, input)
+        return not_a_tensor(is_complex, input)
     return input.dtype.kind == "c"
 
 
@@ -51,7 +51,7 @@ def is_signed(input: Tensor) -> bool:
 
 
 #: Kinds of tensors that PyTorch has and we do not.
-for _name in """sparse sparse_csr quantized meta mkldnn mps xpu xla vulkan ipu maia mtia
+for _name in """sparse sparse_csr quantized mkldnn mps xpu xla vulkan ipu maia mtia
 nested""".split():
     export(property(lambda self: False), "property", name=f"is_{_name}")
 
@@ -171,7 +171,15 @@ def _over(cls: type, storage: Storage) -> Any:
 
 def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: dict) -> Tensor:
     backend = backends.load(device)
-    tensor = _over(cls, wrap(backend.from_host(array), backend)._storage)
+    return _completed(cls, wrap(backend.from_host(array), backend), requires_grad, extra)
+
+
+def _rebuild_meta(cls: type, options: dict, requires_grad: bool, extra: dict) -> Tensor:
+    return _completed(cls, create.empty_strided(**options), requires_grad, extra)
+
+
+def _completed(cls: type, plain: Tensor, requires_grad: bool, extra: dict) -> Tensor:
+    tensor = _over(cls, plain._storage)
     if requires_grad:
         tensor.requires_grad_()
     vars(tensor).update(extra)
@@ -181,6 +189,10 @@ def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: 
 @public("method")
 def __reduce_ex__(self: Tensor, protocol: Any) -> tuple:
     storage = self._storage
+    if not storage.backend.has_values:
+        options = {"dtype": self.dtype, "device": self.device}
+        options.update(size=tuple(self.shape), stride=self.stride())
+        return _rebuild_meta, (type(self), options, self.requires_grad, _attributes(self))
     array = storage.backend.to_host(storage.array)
     arguments = type(self), array, self.device, self.requires_grad, _attributes(self)
     return _rebuild, arguments

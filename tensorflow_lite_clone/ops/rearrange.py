@@ -183,9 +183,14 @@ def repeat_interleave(
             "repeats must have the same size as input along dim, but got repeats.size(0) = "
             f"{counts.shape[0]} and input.size({axis}) = {size}"
         )
-    if counts.size and number_of(F.any(F.less(counts, 0)), input._storage.backend):
-        raise RuntimeError("repeats can not be negative")
-    places = F.repeat(F.arange(size), counts, axis=0)
+    if not input._storage.backend.has_values:
+        if output_size is None:
+            raise RuntimeError("cannot repeat_interleave a meta tensor without output_size")
+        places = F.zeros((output_size,), dtype=int64)
+    else:
+        if counts.size and number_of(F.any(F.less(counts, 0)), input._storage.backend):
+            raise RuntimeError("repeats can not be negative")
+        places = F.repeat(F.arange(size), counts, axis=0)
     _expect_output_size(output_size, places.shape[0])
     return index_select(input, axis, wrap(places, input._storage.backend))
 
@@ -350,11 +355,11 @@ def _triangle_indices(
         raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
     expect_storage((row, col), 1)  # of the places that are looked at
     backend = backends.load(device)
-    F = backend.F
+    F = (backend if backend.has_values else backends.load("cpu")).F
     columns, rows = F.arange(col), F.add(F.reshape(F.arange(row), (row, 1)), offset)
     inside = (F.less_equal if name == "tril" else F.greater_equal)(columns, rows)
-    places = F.stack(F.nonzero(inside), axis=0)
-    return wrap(F.astype(places, kind), backend)
+    places = F.astype(F.stack(F.nonzero(inside), axis=0), kind)
+    return wrap(places if backend.has_values else backend.from_host(places), backend)
 
 
 @public("torch")

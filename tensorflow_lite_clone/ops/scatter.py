@@ -280,12 +280,15 @@ def index_fill_(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     F.check_index(places, length, axis, negative=True)
     if isinstance(value, Tensor):  # its gradient counts every slice once
         places = F.where(F.less(places, 0), F.add(places, length), places)
-        if backend.batched:  # how many slices are written differs from sample to sample
+        if not backend.has_values:  # each may be written
+            places = F.arange(length)
+        elif backend.batched:  # how many slices are written differs from sample to sample
             hit = F.any(F.equal(F.expand_dims(places, axis=1), F.arange(length)), axis=0)
             hit = F.reshape(hit, tuple([length if d == axis else 1 for d in range(x.ndim)]))
             masked_fill_(x, wrap(hit, backend), value)
             return input
-        places = F.unique_values(places)
+        else:
+            places = F.unique_values(places)
     _put_slices(x, wrap(places, backend), source, axis)
     return input
 

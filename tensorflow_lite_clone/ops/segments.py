@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import with_out
+from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import holds, per_sample
@@ -118,6 +119,8 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     expect_tensors("nonzero_static", input)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if not input._storage.backend.has_values:
+        return input.new_empty((size, input.ndim), dtype=int64)
     found = nonzero(input)
     result = found.new_full((size, input.ndim), fill_value)
     result[: len(found)] = found[:size]

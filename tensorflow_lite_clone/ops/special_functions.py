@@ -12,6 +12,8 @@ from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor
 
+LN2 = math.log(2.0)
+
 
 def _function(name: str, x: Any, document: str, forward: Any = None, **options: Any) -> Any:
     """A row of a function of real numbers; integers give the default dtype."""
@@ -212,6 +214,23 @@ entr = _special(
     "``-input * log(input)``: 0 at 0, -inf for negative numbers.",
     widened(_entr),
     label="SpecialEntr",
+)
+
+
+log1mexp = _special(
+    "log1mexp",
+    lambda F, g, x: g / F.expm1(x),
+    """``log(1 - exp(-input))`` for positive numbers: -inf at 0, NaN for negative ones.
+
+    The logarithm of ``-expm1(-x)`` below log 2, `log1p` of ``-exp(-x)`` from there on: neither
+    loses digits where it is used (M. Maechler, "Accurately computing log(1 - exp(-|a|))", 2012).
+    Real numbers of any shape; integers give the default dtype. Raises NotImplementedError for
+    complex numbers.
+
+    >>> torch.special.log1mexp(torch.tensor([1e-10, 1.0, 50.0]))
+    tensor([-2.3026e+01, -4.5868e-01, -1.9287e-22])
+    """,
+    widened(lambda F, x: F.where(x < LN2, F.log(-F.expm1(-x)), F.log1p(-F.exp(-x)))),
 )
 
 

@@ -21,7 +21,7 @@ from tensorflow_lite_clone.ops._arguments import (
 )
 from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._samples import holds, per_sample
+from tensorflow_lite_clone.ops._samples import expect_values, holds, per_sample
 from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.reduce import mean
@@ -196,6 +196,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("minlength should be >= 0")
     backend = input._storage.backend
     # The size of the result depends on the values: the host reads back here in any case.
+    if array.ndim == 1:
+        expect_values("bincount", input)
     if array.ndim != 1 or (array.size and number_of(backend.F.min(array), backend) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is None or not array.size:
@@ -213,10 +215,13 @@ class Histc(Op):
 
     def forward(F, x, *, bins, low, high):
         low, high, count = [F.backend.constant(value, x.dtype) for value in (low, high, bins)]
-        inside = x[(x >= low) & (x <= high)]
-        place = F.astype((inside - low) * count / (high - low), F.int64)
+        inside = (x >= low) & (x <= high)
+        place = F.astype((F.where(inside, x, low) - low) * count / (high - low), F.int64)
         place = F.minimum(place, bins - 1)  # the last bin has both its edges
-        return F.astype(F.bincount(place, None, minlength=bins), x.dtype)
+        place = F.reshape(F.where(inside, place, bins), (-1,))  # others into one more
+        counts = F.zeros((bins + 1,), dtype=F.int64)
+        counts = F.index_add(counts, place, F.ones(place.shape, dtype=F.int64), axis=0)
+        return F.astype(counts[:bins], x.dtype)
 
 
 @public("torch", "method")
@@ -235,7 +240,7 @@ def histc(
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)
-    if low == high and input._storage.laid.size:
+    if low == high and input._storage.laid.size and input._storage.backend.has_values:
         low, high = float(input.detach().min()), float(input.detach().max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")

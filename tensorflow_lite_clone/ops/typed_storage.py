@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.slices import as_strided
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage, expect_values, rows_of
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -85,7 +85,8 @@ class TypedStorage:
         return TypedStorage(line.share_memory_())
 
     def tolist(self) -> list[Any]:
-        """The elements as Python numbers."""
+        """The elements as Python numbers; NotImplementedError for those of ``meta``."""
+        expect_values(self)
         return self._line.tolist()
 
     def clone(self) -> TypedStorage:
@@ -120,6 +121,7 @@ class TypedStorage:
         return index
 
     def __getitem__(self, index: Any) -> Any:
+        expect_values(self)
         return self._line[self._place(index)].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -129,7 +131,7 @@ class TypedStorage:
         return iter(self.tolist())
 
     def __repr__(self) -> str:
-        rows = "".join([f" {value}\n" for value in self.tolist()])
+        rows = rows_of(self)
         kind = f"dtype={self.dtype}, device={self.device}"
         return f"{rows}[torch.storage.TypedStorage({kind}) of size {len(self)}]"
 
@@ -179,6 +181,12 @@ def set_(
     """
     check_inplace(self, False)
     shown = _shown(self, source)
+    if shown.device != self.device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on '
+            f'different device "{shown.device}".  This is no longer allowed; the devices must '
+            "match."
+        )
     if size is not None:
         size = tuple(size)
         start = shown.storage_offset() + (storage_offset or 0)

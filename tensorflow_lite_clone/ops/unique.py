@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._arguments import axis_of
 from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -89,6 +90,8 @@ def _distinct(
                 "applied"
             )
         rows = x.reshape(x.shape[0], -1) if x.numel() else x.reshape(0, 1)
+    name = "unique_dim" if dim is not None else "_unique2"
+    expect_values(name if ordered else "unique_consecutive", input)
     values, inverse, counts = apply(Unique, rows, ordered=ordered)
     if dim is None:
         values, inverse = values.reshape(-1), inverse.reshape(input.shape)

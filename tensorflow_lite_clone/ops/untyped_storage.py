@@ -7,8 +7,10 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, uint8
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.create import empty, tensor
 from tensorflow_lite_clone.ops.interchange import frombuffer
 from tensorflow_lite_clone.storage import Storage
@@ -18,17 +20,17 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 class UntypedStorage:
     """The bytes a tensor and its views lie in.
 
-    Made of a tensor, of a number of bytes, or of a sequence of their values.
+    Made of a tensor, of a number of bytes, or of a sequence of their values, these on `device`.
     """
 
-    def __init__(self, source: Any = 0) -> None:
+    def __init__(self, source: Any = 0, *, device: Any = None) -> None:
         if isinstance(source, int):
-            source = empty(source, dtype=uint8)
+            source = empty(source, dtype=uint8, device=device)
         elif not isinstance(source, Tensor):
             if not hasattr(type(source), "__getitem__") or isinstance(source, str):
                 kind = type(source).__name__
                 raise RuntimeError(f"UntypedStorage(): expected a sequence of ints, got {kind}")
-            source = tensor(source, dtype=uint8)
+            source = tensor(source, dtype=uint8, device=device)
         self._memory = source._storage.root or source._storage
 
     @classmethod
@@ -54,14 +56,20 @@ class UntypedStorage:
 
     is_sparse = is_sparse_csr = False
 
+    @property
+    def _cdata(self) -> int:
+        """A number that tells this memory from all others, also where it has no address."""
+        return id(self._memory)
+
     def data_ptr(self) -> int:
         """The address of the first byte."""
-        return self._memory.backend.F.address(self._memory.array)
+        return self._memory.backend.data_pointer(self._memory.array)
 
     def nbytes(self) -> int:
         """How many bytes there are."""
-        array = self._memory.array
-        return array.size * array.dtype.itemsize
+        memory = self._memory
+        array = memory.array
+        return extent(array.shape, memory.backend.strides(array)) * array.dtype.itemsize
 
     size = __len__ = nbytes
 
@@ -72,6 +80,15 @@ class UntypedStorage:
     def is_shared(self) -> bool:
         """Whether other processes see the bytes."""
         return self._memory.backend.is_shared(self._memory.array)
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to where other processes see them; see `Tensor.share_memory_`."""
+        new_tensor(self._memory).share_memory_()
+        return self
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether the bytes lie in page-locked memory of a device's host."""
+        return new_tensor(self._memory).is_pinned(device)
 
     def _new_shared(self, size: int, *, device: Any = None) -> UntypedStorage:
         """`size` bytes of shared memory."""
@@ -105,14 +122,16 @@ class UntypedStorage:
         return self
 
     def tolist(self) -> list[int]:
-        """The bytes as numbers."""
+        """The bytes as numbers; NotImplementedError for those of the device ``meta``."""
+        expect_values(self)
         return self._line().tolist()
 
     def _line(self) -> Tensor:
         """The bytes as a tensor over the same memory."""
         memory = self._memory
-        F = memory.backend.F
-        line = F.bitcast(F.reshape(memory.array, (-1,)), memory.backend.native[uint8])
+        F, array = memory.backend.F, memory.array
+        count = self.nbytes() // array.dtype.itemsize
+        line = F.bitcast(F.as_strided(array, (count,), (1,)), memory.backend.native[uint8])
         return new_tensor(Storage(line, memory.backend, memory.root or memory))
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -129,6 +148,7 @@ class UntypedStorage:
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
             return UntypedStorage._of(self._line()[start : max(start, stop)]._storage)
+        expect_values(self)
         return self._line()[self._place(index)].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -145,9 +165,22 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def __repr__(self) -> str:
-        rows = "".join([f" {value}\n" for value in self.tolist()])
+        rows = rows_of(self)
         kind = f"device={self.device}"
         return f"{rows}[torch.storage.UntypedStorage({kind}) of size {len(self)}]"
+
+
+def expect_values(storage: Any) -> None:
+    """Raise NotImplementedError for memory that has no bytes to read."""
+    if not backends.load(storage.device).has_values:
+        raise NotImplementedError(f"Not available for '{storage.device.type}' device type")
+
+
+def rows_of(storage: Any) -> str:
+    """The elements of a typed or untyped storage as it prints them, one a line."""
+    if not backends.load(storage.device).has_values:
+        return "...\n"
+    return "".join([f" {value}\n" for value in storage.tolist()])
 
 
 @public("method")

@@ -32,6 +32,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor"): _rebuild.rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild.rebuild_tensor_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _rebuild.rebuild_tensor_v3,
+    ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild.rebuild_meta_tensor,
     ("torch._utils", "_rebuild_parameter"): _rebuild.rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild.rebuild_parameter_with_state,
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild.rebuild_from_type,

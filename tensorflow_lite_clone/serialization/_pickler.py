@@ -111,8 +111,20 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
             return _rebuild.rebuild_sparse_tensor, pieces
         return _rebuild.rebuild_from_type, (_rebuild.rebuild_sparse_tensor, Tensor, pieces, state)
     storage = tensor._storage
+    if not storage.backend.has_values:
+        make: Any = _rebuild.rebuild_meta_tensor
+        values: tuple = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
+    else:
+        make, values = _over_storage(tensor, storages)
+    if type(tensor) is Tensor and not state:
+        return make, values
+    return _rebuild.rebuild_from_type, (make, type(tensor), values, state)
+
+
+def _over_storage(tensor: Tensor, storages: Collected) -> tuple[Any, tuple]:
+    """What makes a tensor again over memory whose bytes are in the file."""
+    storage = tensor._storage
     reference = storages.refer(storage.root or storage, tensor.dtype)
-    make: Any = _rebuild.rebuild_tensor_v2
     values: tuple = (
         reference,
         tensor.storage_offset(),
@@ -122,7 +134,5 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         OrderedDict(),
     )
     if tensor.dtype not in KINDS:
-        make, values = _rebuild.rebuild_tensor_v3, (*values, tensor.dtype)
-    if type(tensor) is Tensor and not state:
-        return make, values
-    return _rebuild.rebuild_from_type, (make, type(tensor), values, state)
+        return _rebuild.rebuild_tensor_v3, (*values, tensor.dtype)
+    return _rebuild.rebuild_tensor_v2, values

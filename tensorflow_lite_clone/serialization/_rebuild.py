@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
+from tensorflow_lite_clone.ops.create import empty_strided
 from tensorflow_lite_clone.ops.properties import _OWN
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
@@ -155,6 +156,16 @@ def rebuild_tensor_v3(
 
 
 @spreading
+def rebuild_meta_tensor(dtype: DType, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    """A tensor on the device ``meta``, of which a file has no elements and no memory to share."""
+    if not isinstance(dtype, DType):
+        raise TypeError(f"expected a dtype, not {type(dtype).__name__}")
+    shape, strides = whole_numbers("sizes", size), whole_numbers("strides", stride)
+    tensor = empty_strided(shape, strides, dtype=dtype, device="meta")
+    return tensor.requires_grad_(bool(requires_grad))
+
+
+@spreading
 def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
     """A sparse tensor of its indices, values and size, and whether it is coalesced."""
     if layout is not sparse_coo:
@@ -175,7 +186,7 @@ def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
     )
     if not known:
         raise ValueError("the indices, values and size of a sparse tensor do not fit each other")
-    if not _when_filled([indices], lambda: _expect_inside(tensor)):
+    if not tensor.is_meta and not _when_filled([indices], lambda: _expect_inside(tensor)):
         _expect_inside(tensor)
     return tensor
 

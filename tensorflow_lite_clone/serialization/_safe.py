@@ -232,6 +232,7 @@ CALLABLE: tuple[Any, ...] = (
     _rebuild.rebuild_tensor,
     _rebuild.rebuild_tensor_v2,
     _rebuild.rebuild_tensor_v3,
+    _rebuild.rebuild_meta_tensor,
     _rebuild.rebuild_parameter,
     _rebuild.rebuild_parameter_with_state,
     _rebuild.rebuild_from_type,

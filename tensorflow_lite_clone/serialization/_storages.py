@@ -93,7 +93,7 @@ def _line(memory: Storage) -> Any:
 
 
 class Part(NamedTuple):
-    """A storage that was loaded: the file's bytes, and the array that became of them."""
+    """A storage of a file: room for its bytes, and the array that becomes of them."""
 
     kind: StorageKind
     data: Any
@@ -121,7 +121,7 @@ class Loaded:
         self._filled = filled
         self.late: list[Callable[[], None]] = []  # what waits for the bytes
         self._made: dict[str, Any] = {}
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, Part] = {}  # those whose bytes are to be read
 
     def persistent_load(self, name: Any) -> Any:
         """What a pickle refers to: a storage, or in the oldest files a class with its source."""
@@ -151,7 +151,8 @@ class Loaded:
         backend, array = place.backend, place.array
         if array.dtype != backend.native[uint8]:
             array = backend.F.bitcast(array, backend.native[uint8])
-        self.parts[key] = Part(kind, data, array, backend)
+        if not self._filled:
+            self.parts[key] = Part(kind, data, array, backend)
         return self._waiting(storage_over(array, backend, kind.dtype))
 
     def _waiting(self, storage: Any) -> Any:

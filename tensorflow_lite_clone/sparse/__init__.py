@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.device import Layout, sparse_coo
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.ops import create
+from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.ops.matmul import matmul as _matmul
 from tensorflow_lite_clone.ops.progressions import arange
@@ -61,7 +62,8 @@ def sparse_coo_tensor(
             f"{indices.shape[1]}, nnz from values: {values.shape[0]}"
         )
     count = indices.shape[0]
-    ends = (indices.amax(1) + 1).tolist() if indices.shape[1] else [0] * count
+    known = size is None or not indices.is_meta
+    ends = (indices.amax(1) + 1).tolist() if known and indices.shape[1] else [0] * count
     size = (*ends, *values.shape[1:]) if size is None else create.size_of((tuple(size),))
     expect_storage(size, 1)
     if len(size) != count + values.ndim - 1:
@@ -69,7 +71,7 @@ def sparse_coo_tensor(
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
             f"sparse_dim = {count}, dense_dim = {values.ndim - 1}"
         )
-    if indices.numel() and (indices.amin().item() < 0):
+    if known and indices.numel() and indices.amin().item() < 0:
         raise RuntimeError("found negative index in indices of a sparse tensor")
     for dim, (end, length) in enumerate(zip(ends, size, strict=False)):
         if end > length:
@@ -105,6 +107,7 @@ def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     flags = input != 0
     if count < input.ndim:
         flags = flags.reshape(*input.shape[:count], -1).any(-1)
+    expect_values("_to_sparse", flags)
     places = flags.nonzero().t()
     return SparseTensor(places, input[flags], input.shape, True)
 

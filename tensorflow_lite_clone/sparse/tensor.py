@@ -92,6 +92,7 @@ class SparseTensor(Tensor):
 
     is_cuda = property(lambda self: self._elements.is_cuda)
     is_cpu = property(lambda self: self._elements.is_cpu)
+    is_meta = property(lambda self: self._elements.is_meta)
     grad_fn = property(lambda self: self._elements.grad_fn)
     is_leaf = property(lambda self: self._elements.is_leaf)
     requires_grad = property(
@@ -207,7 +208,8 @@ class SparseTensor(Tensor):
         device = f"device='{self.device}', " if not self.is_cpu else ""
         dtype = "" if self.dtype is get_default_dtype() else f"dtype={self.dtype}, "
         dtype = "" if self.dtype is int64 else dtype
-        tail = f"{device}size={tuple(self._size)}, nnz={self._nnz()}, {dtype}layout={self.layout}"
+        count = "" if self.is_meta else f"nnz={self._nnz()}, "
+        tail = f"{device}size={tuple(self._size)}, {count}{dtype}layout={self.layout}"
         if self.grad_fn is not None:
             tail += f", grad_fn=<{type(self.grad_fn).__name__}>"
         elif self.requires_grad:
@@ -360,8 +362,9 @@ def _rebuilt(
 
 
 def _text(prefix: str, part: Tensor) -> str:
-    if not part.numel():
-        return f"{prefix}([], size={tuple(part.shape)})"
+    if not part.numel() or part.is_meta:
+        contents = "[]" if not part.numel() else "..."
+        return f"{prefix}({contents}, size={tuple(part.shape)})"
     storage = part._storage
     return format_tensor(
         storage.array,

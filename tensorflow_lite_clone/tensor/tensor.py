@@ -129,6 +129,11 @@ class Tensor:
         return self._storage.backend.device.type == "cpu"
 
     @property
+    def is_meta(self) -> bool:
+        """Whether the tensor is on the device ``meta``: it has no elements."""
+        return self._storage.backend.device.type == "meta"
+
+    @property
     def _version(self) -> int:
         return self._storage.current_version()
 

@@ -115,7 +115,7 @@ def _conversion(name: str) -> Callable[..., Any]:
 
 
 for _make, _names in (
-    (_attribute, "device dtype is_cpu is_cuda itemsize layout ndim _version"),
+    (_attribute, "device dtype is_cpu is_cuda is_meta itemsize layout ndim _version"),
     (_question, "dim get_device is_complex is_floating_point size"),
     (_conversion, "bfloat16 char cpu cuda double float half int long short to type"),
 ):

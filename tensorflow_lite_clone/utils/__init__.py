@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
+from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.core import absent
 from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack, hooks
-from tensorflow_lite_clone.utils._swap import set_module, swap_tensors
 
 #: Parts that are imported when first named.
 _LAZY = ("benchmark", "collect_env", "flop_counter", "model_zoo", "runs", "tensorboard")
@@ -22,6 +22,13 @@ __all__ = [
     "set_module",
     "swap_tensors",
 ]
+
+
+def set_module(obj: Any, mod: str) -> None:
+    """Say that `obj` lives in the module `mod`."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.errors import Interruption, level_outside
 from tensorflow_lite_clone.ops.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -116,7 +116,7 @@ class _Handle:
     __slots__ = ("__weakref__",)
 
 
-class _Enough(Exception):
+class _Enough(Interruption):
     """Raised to stop a recomputation once everything saved is there."""
 
 

@@ -10,6 +10,7 @@ import array_api_strict as strict
 import pytest
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tests.array_api.strategies import xp
 
 #: What the judge exports beside the standard: its flags, its devices, its version.
@@ -27,6 +28,13 @@ UNSET = "<Undef.UNDEF: 0>"
 BEYOND = {"__buffer__", "__imatmul__", "__new__", "__reduce__"}
 #: What other libraries call in another way, too (`test_consumers.py`).
 LOOSER = {"diff", "where"}
+#: Functions of the standard that are no primitives: they are made of others over Tensors.
+COMPOSED = {
+    "__array_namespace_info__", "broadcast_shapes", "isin", "linalg.cholesky", "linalg.cross",
+    "linalg.diagonal", "linalg.matmul", "linalg.matrix_norm",
+    "linalg.matrix_power", "linalg.matrix_transpose", "linalg.outer", "linalg.solve",
+    "linalg.tensordot", "linalg.trace", "linalg.vecdot", "linalg.vector_norm",
+}  # fmt: skip
 METHODS = [
     name
     for name, value in vars(type(strict.zeros(1))).items()
@@ -63,6 +71,27 @@ def test_name_and_signature(space: str, name: str) -> None:
     if inspect.isfunction(wanted):
         assert callable(found)
         assert parameters(found) == parameters(wanted) or name in LOOSER
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    """The standard's functions by the names that records have."""
+    every = {f"{space}.{name}".lstrip("."): member(strict, space, name) for space, name in names()}
+    return {name: value for name, value in every.items() if inspect.isfunction(value)}
+
+
+def test_records_are_the_functions_of_the_standard() -> None:
+    records = {name for name, record in PRIMITIVES.items() if record.standard}
+    assert records | COMPOSED == set(functions()) and not records & COMPOSED
+
+
+@pytest.mark.parametrize("name", sorted(set(functions()) - COMPOSED))
+def test_a_record_takes_the_arguments_of_the_standard(name: str) -> None:
+    """Its function of shapes is called with what the primitive is called with."""
+    wanted = inspect.signature(functions()[name]).parameters.values()
+    positional = [0 for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = {p.name: 0 for p in wanted if p.kind is p.KEYWORD_ONLY}
+    named.pop("device", None)  # a namespace over arrays has one
+    inspect.signature(PRIMITIVES[name].shapes).bind(*positional, **named)
 
 
 @pytest.mark.parametrize("name", METHODS)

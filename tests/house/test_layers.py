@@ -41,6 +41,7 @@ LAYERS: list[set[str]] = [
         "_C",
         "_utils",
         "__config__",
+        "__future__",
         "_dynamo",
         "_inductor",
         "_jit_internal",

@@ -26,6 +26,28 @@ def test_a_record_is_complete(name):
     assert record.standard or record.document or record.arity or name in ("eigenvalues",)
 
 
+#: Elementwise primitives that no fused kernel has, and why.
+NOT_FUSED = {
+    "what fused kernels do to their operands: they see `astype`, `clip`, `sgn` and the like": """
+        astype bitcast clip conj copy positive sgn
+    """,
+    "CUDA C++ has no such function": """
+        airy_ai digamma gcd i0e i1e igamma igammac k0 k0e k1 k1e lcm log_ndtr logaddexp2 polygamma
+        polynomial zeta
+    """,
+    "CUDA C++ has one, which nobody has held against the backend's yet": """
+        erfcx i0 i1 j0 j1 ndtri nextafter y0 y1
+    """,
+    "two results, or complex ones": "frexp make_complex",
+}
+
+
+def test_an_elementwise_primitive_is_fused_or_has_a_reason():
+    elementwise = {name for name, each in PRIMITIVES.items() if each.kind is kinds.elementwise}
+    reasons = [name for names in NOT_FUSED.values() for name in names.split()]
+    assert sorted(reasons) == sorted(name for name in elementwise if not PRIMITIVES[name].c)
+
+
 @pytest.mark.parametrize("name", PRIMITIVES)
 def test_the_cpu_implements_a_primitive(name):
     room, _, own = name.rpartition(".")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone import nn
 from tests.nn.both import raises, same
 
 
@@ -143,23 +142,6 @@ def test_removal():
         return seen, len(m._forward_hooks), len(m._forward_pre_hooks)
 
     assert same(script)[0] == ["a", "b", "a", "c"]
-
-
-def test_no_hooks_cost_nothing():
-    """Without hooks a module has no tables, and its call no detour."""
-    m = times(tlc)
-    assert not [name for name in vars(m) if "hook" in name]
-    assert not m._hooked
-    handle = m.register_forward_hook(lambda m, args, out: None)
-    assert m._hooked
-    handle.remove()
-    m(tlc.ones(1))
-    assert not m._hooked
-    handle = nn.modules.module.register_module_forward_hook(lambda m, args, out: None)
-    assert m._hooked
-    handle.remove()
-    m(tlc.ones(1))
-    assert not m._hooked
 
 
 def test_hooks_are_copied():

@@ -68,14 +68,6 @@ def test_dir_names_what_the_module_holds():
     assert [b - a - unwanted for a, b in zip(here, there)] == [set()] * 3
 
 
-def test_plain_reads_are_plain():
-    """Parameters, buffers and children are found in the instance's own dictionary."""
-    m = model(tlc)
-    assert m.__dict__["first"] is m.first
-    assert m.first.__dict__["weight"] is m.first.weight
-    assert m.norm.__dict__["mean"] is m.norm.mean
-
-
 @parameterized.expand(
     [
         (name, change)

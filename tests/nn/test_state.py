@@ -237,15 +237,6 @@ def test_copies_are_whole_and_apart(_, duplicate):
     assert other(tlc.ones(2)).tolist() == [20.0, 20.0]
 
 
-def test_shallow_copy_has_its_own_names():
-    m = Pickled()
-    other = copy.copy(m)
-    assert other.weight is m.weight
-    other.new = nn.Parameter(tlc.ones(1))
-    assert "new" not in dict(m.named_parameters())
-    assert "new" in dict(other.named_parameters())
-
-
 def test_state_written_by_pytorch_is_understood():
     """PyTorch's pickles hold the members in dictionaries."""
     m = nn.Module.__new__(nn.Module)

@@ -43,6 +43,12 @@ OPS = [
     Op("mvlgamma.of_integers", S(T(3, 4), 2), of=whole(2, 9), dtypes=("int64", "uint8"),
         grad=False, inplace="mvlgamma_", tol={"float32": (3e-5, 1e-5)},
         why="float32 loses digits beside the zeros"),
+    # JAX has it, PyTorch has not.
+    *(Op(f"special.log1mexp.{where}", *samples, dtypes=WIDE, of=POSITIVE,
+        call=lambda torch, x, plain=plain: getattr(torch.special, "log1mexp", plain)(x))
+        for where, samples, plain in (
+            ("near_0", (S(T(3, 4)), S(T()), S(T(0, 3))), lambda x: (-(-x).expm1()).log()),
+            ("far", (S(V([2.0, 12.0, 30.0])),), lambda x: (-(-x).exp()).log1p()))),
     Op("special.xlog1py", S(T(3, 4), T(4)), S(T(3), 2.0), S(1.5, T(3)), of=POSITIVE, dtypes=WIDE,
         call=lambda torch, x, y: torch.special.xlog1py(x, y)),
     Op("frexp", S(T(3, 4)), S(T()), dtypes=WIDE, errors=[E(T(3, dtype="int64"))]),

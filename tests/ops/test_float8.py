@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.dispatch import stored
+from tensorflow_lite_clone.dispatch.op import TABLE
 from tests.device import DEVICE
 
 pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="float8 is on the CPU only")
@@ -34,6 +36,10 @@ SOURCES = {
     "bool": np.array([True, False]),
     "complex64": np.array([1 + 2j, -3, 1e9 + 1j], np.complex64),
 }
+
+
+def test_lists_are_of_ops():
+    assert TABLE.keys() >= stored._SERVED | stored._UNSIGNED | stored.REFUSED
 
 
 def bytes_of(x):

@@ -31,7 +31,6 @@ KINDS = {
     "csc": (lambda: torch.eye(2).to_sparse_csc(), "a tensor in the layout torch.sparse_csc"),
     "bsr": (lambda: torch.eye(2).to_sparse_bsr(1), "a tensor in the layout torch.sparse_bsr"),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(2)]), "a nested tensor"),
-    "meta": (lambda: torch.ones(2, device="meta"), "a tensor on the device meta"),
     "complex32": (lambda: torch.ones(2, dtype=torch.complex32), "of the dtype torch.complex32"),
     "dtype": (lambda: torch.complex32, "of the dtype torch.complex32"),
     "parameter": (lambda: torch.nn.Parameter(by_channels(), False), "a quantized tensor"),

@@ -321,6 +321,14 @@ def test_fork_rng():
     same(script)
 
 
+def test_fork_rng_with_a_device_in_use_that_has_no_stream():
+    tlc.empty(2, device="meta")
+    tlc.manual_seed(0)
+    with tlc.random.fork_rng():
+        first = tlc.rand(3)
+    assert tlc.equal(first, tlc.rand(3))
+
+
 def test_seeds_differ():
     assert tlc.seed() != tlc.seed()
     tlc.seed()

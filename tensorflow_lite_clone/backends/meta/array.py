@@ -86,6 +86,12 @@ class MetaArray:
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("an element of a meta tensor was asked for; it has none")
 
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("Cannot pack tensors on meta")
+
+    def __dlpack_device__(self) -> tuple:
+        raise ValueError("Unknown device type meta for Dlpack")
+
     __array__ = __float__ = __int__ = __bool__ = __index__ = __complex__ = _refuse
     __iter__ = __len__ = __contains__ = _refuse
 

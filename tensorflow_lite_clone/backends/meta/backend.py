@@ -14,6 +14,7 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import contiguous_strides, expect_storage
+from tensorflow_lite_clone.core.strides import dense_strides
 
 
 class MetaBackend(Backend):
@@ -23,6 +24,7 @@ class MetaBackend(Backend):
     device = Device("meta")
     xp = kit = MetaArray.kit
     array_type = MetaArray
+    has_values = False
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
     generator = MetaGenerator()
@@ -36,13 +38,27 @@ class MetaBackend(Backend):
         return self.from_host(np.asarray(data, None if dtype is None else NATIVE[dtype]))
 
     def from_host(self, array: Any, non_blocking: bool = False) -> Any:
-        return MetaArray(array.shape, array.dtype)
+        steps = [stride // array.itemsize for stride in array.strides]
+        return MetaArray(array.shape, array.dtype, dense_strides(array.shape, steps))
 
     def to_host(self, array: Any, non_blocking: bool = False) -> NoReturn:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
 
+    def number(self, array: Any) -> NoReturn:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
-        return MetaArray(tuple(array.shape), array.dtype)
+        shape = tuple(array.shape)
+        return MetaArray(shape, array.dtype, dense_strides(shape, source.strides(array)))
+
+    def data_pointer(self, array: Any) -> int:
+        return array.offset * array.dtype.itemsize
+
+    def shared(self, root: Any, view: Any) -> NoReturn:
+        raise RuntimeError("_share_fd_: only available on CPU")
+
+    def is_shared(self, array: Any) -> bool:
+        return False
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         native = NATIVE[dtype]
@@ -51,7 +67,10 @@ class MetaBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         if isinstance(value, MetaArray):
-            broadcast_to(value, target.shape)  # raises where it does not
+            shape = value.shape
+            while len(shape) > target.ndim and shape[0] == 1:
+                shape = shape[1:]
+            broadcast_to(MetaArray(shape, value.dtype), target.shape)  # raises where it does not
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
         return MetaArray((), native_dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +12,14 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
-from tensorflow_lite_clone.core.shape import infer_size
-from tensorflow_lite_clone.core.strides import elementwise_strides, expanded, indexed, view_strides
+from tensorflow_lite_clone.core.shape import Shape, infer_size
+from tensorflow_lite_clone.core.strides import (
+    Geometry,
+    expanded,
+    indexed,
+    permuted_strides,
+    view_strides,
+)
 from tensorflow_lite_clone.dispatch import kinds
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES, Primitive
 
@@ -24,79 +30,105 @@ _WEAK: dict[type, Any] = {bool: np.dtype(bool), int: 0, float: 0.0, complex: 0j}
 
 
 def _operands(values: Any) -> list[Any]:
-    """The arrays and numbers among arguments, also those of lists."""
+    """Dtypes of the arrays, and numbers, among arguments, also those of lists."""
     found: list[Any] = []
     for value in values:
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, MetaArray):
+            found.append(value.dtype)
+        elif isinstance(value, (list, tuple)):
             found += _operands(value)
-        elif isinstance(value, (MetaArray, np.dtype)) or type(value) in _WEAK:
-            found.append(value)
+        elif type(value) in _WEAK:
+            found.append(_WEAK[type(value)])
     return found
 
 
-def _promoted(values: Any) -> np.dtype:
-    found = [v.dtype if isinstance(v, MetaArray) else _WEAK[type(v)] for v in values]
-    arrays = [dtype for dtype in found if isinstance(dtype, np.dtype)]
-    if arrays and all([dtype.kind == "V" for dtype in arrays]) and 0j not in found[:0]:
-        return arrays[0]  # numbers widen NumPy's other dtypes of two bytes neither
-    return np.result_type(*found)
+def _promoted(operands: list[Any]) -> np.dtype:
+    arrays = [dtype for dtype in operands if isinstance(dtype, np.dtype)]
+    if float in map(type, operands) and arrays and all([dtype.kind == "V" for dtype in arrays]):
+        return np.result_type(np.float32, *arrays)  # beside bfloat16 such a number is not weak
+    return np.result_type(*operands)
 
 
-def _floating(dtype: np.dtype) -> np.dtype:
+def _chosen(operands: list[Any]) -> np.dtype:
+    arrays = [dtype for dtype in operands if isinstance(dtype, np.dtype)]
+    narrow = len(arrays) == 1 and arrays[0].kind == "V" and complex not in map(type, operands)
+    return arrays[0] if narrow else np.result_type(*operands)
+
+
+def _floating(operands: list[Any]) -> np.dtype:
+    dtype = _promoted(operands)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
 
 
-def _real(dtype: np.dtype) -> np.dtype:
+def _part_of(dtype: np.dtype) -> np.dtype:
+    """The dtype of real and imaginary parts."""
     return np.empty(0, dtype).real.dtype if dtype.kind == "c" else dtype
 
 
-def _complex(dtype: np.dtype) -> np.dtype:
-    return dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
+def _complex(operands: list[Any]) -> np.dtype:
+    return np.result_type(_promoted(operands), np.complex64)
+
+
+def _total(operands: list[Any]) -> np.dtype:
+    dtype = operands[0]
+    wide = np.uint64 if dtype.kind == "u" else np.int64
+    return np.dtype(wide) if dtype.kind in "biu" else dtype
+
+
+#: Rules of `dispatch.primitives.DTYPES` that follow from the operands.
+_RULES: dict[str, Callable[[list[Any]], np.dtype]] = {
+    "promoted": _promoted,
+    "floating": _floating,
+    "real": lambda operands: _part_of(_promoted(operands)),
+    "complex": _complex,
+    "chosen": lambda operands: _chosen(operands[1:]),
+    "total": _total,
+    "first": lambda operands: np.result_type(operands[0]),
+    "last": lambda operands: np.result_type(operands[-1]),
+}
 
 
 def _native(dtype: Any) -> np.dtype:
     return np.dtype(NATIVE.get(dtype, dtype))
 
 
-def _named(values: tuple, options: dict[str, Any]) -> np.dtype:
-    dtype = options.get("dtype")
-    for value in values:  # astype(x, dtype)
-        if isinstance(value, (np.dtype, type)) or value in NATIVE:
-            dtype = value
-    if dtype is not None:
-        return _native(dtype)
-    operands = _operands(values)
-    return _promoted(operands[:1]) if operands else np.dtype(np.float64)
-
-
 def _dtype(rule: str, values: tuple, options: dict[str, Any]) -> np.dtype:
     """The dtype of a result by a rule of `dispatch.primitives.DTYPES`."""
-    if rule in ("bool", "int32", "int64"):
-        return np.dtype(rule)
+    if options.get("dtype") is not None:
+        return _native(options["dtype"])
     if rule == "named":
-        return _named(values, options)
-    operands = _operands(values)
-    if rule == "total":
-        if options.get("dtype") is not None:
-            return _native(options["dtype"])
-        dtype = operands[0].dtype
-        wide = np.uint64 if dtype.kind == "u" else np.int64
-        return np.dtype(wide) if dtype.kind in "biu" else dtype
-    if rule == "first":
-        return _promoted(operands[:1])
-    if rule == "last":
-        return _promoted(operands[-1:])
-    dtype = _promoted(operands)
-    return {"floating": _floating, "real": _real, "complex": _complex}.get(rule, lambda d: d)(dtype)
+        return _native(values[1])
+    return _RULES[rule](_operands(values)) if rule in _RULES else np.dtype(rule)
 
 
 # -- results by records ---------------------------------------------------------------------------
 
 
 @cache
-def _several(record: Primitive) -> Any:
-    name = record.name.rpartition(".")[2]
-    return namedtuple(name, record.fields) if record.fields else lambda *results: results
+def _results(name: str, fields: tuple[str, ...]) -> Any:
+    """What makes one value of several results."""
+    return namedtuple(name.rpartition(".")[2], fields) if fields else lambda *results: results
+
+
+@lru_cache(4096)
+def _in_kept_order(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
+    """Dense strides in the order of the operands where they agree, else row-major: NumPy's "K"."""
+    missing = [(0,) * (len(shape) - len(own)) for own, _ in operands]
+    seen = [
+        (*before, *[0 if n == 1 else step for n, step in zip(own, steps)])
+        for before, (own, steps) in zip(missing, operands)
+    ]
+    order: list[int] = []  # of dimensions, the slowest first
+    for dim in range(len(shape) - 1, -1, -1):
+        place = 0
+        for number, other in enumerate(order):
+            pairs = [(s[dim], s[other]) for s in seen if s[dim] and s[other]]
+            if pairs and all([slow < fast for slow, fast in pairs]):
+                place = number + 1
+            elif pairs:
+                break
+        order.insert(place, dim)
+    return permuted_strides(shape, order)
 
 
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
@@ -104,20 +136,17 @@ def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     shapes = record.shapes(*values, **options)
     if shapes is None:
         return None
-    counted = values[1:] if record.name == "where" else values
-    if record.kind in (kinds.allocation, kinds.allocation_like, kinds.creation):
-        counted = values[record.kind is kinds.allocation :]
     if type(shapes) is not list:
-        dtype = _dtype(record.dtypes[0], counted, options)
+        dtype = _dtype(record.dtypes[0], values, options)
         steps = None
         if record.kind is kinds.elementwise and record.name != "copy" and len(shapes) > 1:
             arrays = tuple([(v.shape, v.steps) for v in values if isinstance(v, MetaArray)])
-            steps = elementwise_strides(shapes, arrays)
+            steps = _in_kept_order(shapes, arrays)
         return MetaArray(tuple(shapes), dtype, steps)
-    dtypes = [_dtype(rule, counted, options) for rule in record.dtypes]
+    dtypes = [_dtype(rule, values, options) for rule in record.dtypes]
     dtypes *= len(shapes) if len(dtypes) == 1 else 1
     results = [MetaArray(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
-    return _several(record)(*results) if len(record.dtypes) > 1 else tuple(results)
+    return _results(record.name, record.fields)(*results)
 
 
 # -- views ----------------------------------------------------------------------------------------
@@ -191,7 +220,7 @@ def _part(x: Any, second: bool) -> Any:
     if x.dtype.kind != "c":
         return MetaArray(x.shape, x.dtype) if second else x
     steps = tuple([2 * step for step in x.steps])
-    view = x.seen(x.shape, steps, dtype=_real(x.dtype))
+    view = x.seen(x.shape, steps, dtype=_part_of(x.dtype))
     view.offset = 2 * x.offset + second
     return view
 
@@ -228,6 +257,7 @@ def getitem(x: Any, index: Any) -> Any:
     if any([isinstance(item, MetaArray) for item in items]):
         return evaluate(PRIMITIVES["getitem"], x, index)
     items = tuple([item if item is None or item is Ellipsis else _basic(item) for item in items])
+    kinds.check_bounds(x.shape, items)
     shape, steps, offset = indexed(x.shape, x.steps, items)
     return x.seen(shape, steps, offset)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +19,23 @@ class MetaGenerator:
     """The distributions of `backends.numpy.random.Generator` over arrays without elements."""
 
     def __init__(self) -> None:
-        #: One of the CPU's, to raise what is wrong with arguments: it draws no elements.
+        #: One of the CPU's, to raise what is wrong with arguments; nobody sees what it draws.
         self._checks = Generator()
 
     def _of_shape(self, name: str) -> Any:
         def draw(shape: Any, dtype: Any = np.float32, *parameters: Any, **options: Any) -> Any:
-            like = getattr(self._checks, name)((0,), dtype, *parameters, **options)
-            return MetaArray(_sizes(shape), like.dtype)
+            sizes = _sizes(shape)
+            some = (min(prod(sizes), 1),)
+            like = getattr(self._checks, name)(some, dtype, *parameters, **options)
+            return MetaArray(sizes, like.dtype)
+
+        return draw
+
+    def _of_parameters(self, name: str) -> Any:
+        def draw(x: MetaArray, *others: MetaArray) -> MetaArray:
+            shape = (1,) * min(x.ndim, 1)
+            getattr(self._checks, name)(*[np.ones(shape, y.dtype) for y in (x, *others)])
+            return MetaArray(x.shape, x.dtype)
 
         return draw
 
@@ -34,7 +45,7 @@ class MetaGenerator:
         ):  # fmt: skip
             return self._of_shape(name)
         if name in ("poisson", "binomial", "standard_gamma", "dirichlet"):
-            return lambda x, *others: MetaArray(x.shape, x.dtype)
+            return self._of_parameters(name)
         raise AttributeError(name)
 
     def randint(self, low: int, high: int | None, shape: Any, dtype: Any = np.int64) -> Any:
@@ -42,20 +53,34 @@ class MetaGenerator:
         return MetaArray(_sizes(shape), np.dtype(dtype))
 
     def permutation(self, n: int, dtype: Any = np.int64) -> Any:
+        self._checks.permutation(min(n, 1), dtype)
         return MetaArray((n,), np.dtype(dtype))
 
     def bernoulli(self, p: Any, shape: Any = None, dtype: Any = np.float32) -> Any:
-        return MetaArray(p.shape if shape is None else _sizes(shape), np.dtype(dtype))
+        if shape is not None:
+            return MetaArray(_sizes(shape), np.dtype(dtype))
+        self._checks.bernoulli(np.ones((1,), p.dtype), None, dtype)
+        return MetaArray(p.shape, np.dtype(dtype))
 
     def dropout_mask(self, p: float, shape: Any, dtype: Any = np.bool_) -> Any:
         return self.bernoulli(1.0 - p, shape, dtype)
 
     def multinomial(self, probabilities: Any, num_samples: int, replacement: bool = False) -> Any:
-        return MetaArray((*probabilities.shape[:-1], num_samples), np.dtype(np.int64))
+        rows, shape = probabilities.shape[:-1], probabilities.shape[-1:]
+        some = np.ones((1,) * len(rows) + shape, probabilities.dtype)
+        self._checks.multinomial(some, num_samples, replacement)
+        return MetaArray((*rows, num_samples), np.dtype(np.int64))
 
     def into(self, array: Any) -> Self:
         """This generator, whatever memory its numbers are for."""
         return self
+
+    def get_state(self) -> Any:
+        """No bytes: there is no stream to continue."""
+        return np.empty(0, np.uint8)
+
+    def set_state(self, state: Any) -> None:
+        """Nothing to continue from."""
 
     def manual_seed(self, seed: int) -> Self:
         """There is no stream to restart."""

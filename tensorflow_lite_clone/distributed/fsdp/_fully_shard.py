@@ -39,8 +39,7 @@ def own_members(
     """The parameters of a module that no cut module below it has: name, itself, its places."""
     found: dict[int, tuple[str, Parameter, list[tuple[Module, str]]]] = {}
     for prefix, part in own_modules(module):
-        for name in part._parameter_names:
-            parameter = part.__dict__[name]
+        for name, parameter in part._parameters.items():
             if parameter is None or parameter in ignored:
                 continue
             label = f"{prefix}.{name}" if prefix else name
@@ -75,9 +74,9 @@ def group_of_members(module: Module, ignored: set[Any], options: Options) -> Par
     found = own_members(module, ignored).values()
     expect_same([(name, parameter) for name, parameter, _ in found], options.shard_group)
     for _, part in own_modules(module):
-        for name in part._buffer_names:
-            if part.__dict__[name] is not None:
-                part.__dict__[name] = part.__dict__[name].to(options.device)
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = buffer.to(options.device)
     members = []
     for name, parameter, places in found:
         members.append(Managed(name, parameter, places, options))

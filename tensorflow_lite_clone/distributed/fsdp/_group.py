@@ -125,12 +125,12 @@ class Managed:
     def install(self, parameter: Tensor) -> None:
         """Let the modules have a parameter in this one's place."""
         for module, name in self.places:
-            module.__dict__[name] = parameter
+            module._parameters[name] = parameter
 
     def look(self) -> ShardedParameter:
         """The rows, or what was put in their place: by ``load_state_dict(assign=True)``, say."""
         module, name = self.places[0]
-        present = module.__dict__[name]
+        present = module._parameters[name]
         if present is self.whole or present is self.rows:
             return self.rows
         if tuple(present.shape) != self.cut.local_shape:

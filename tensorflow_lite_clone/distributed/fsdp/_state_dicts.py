@@ -29,7 +29,7 @@ def keys_of(module: Module, prefix: str) -> Iterator[tuple[str, Managed]]:
         (id(part), name): member for member in state.group.members for part, name in member.places
     }
     for path, part in module.named_modules(prefix=prefix.removesuffix(".")):
-        for name in part._parameter_names:
+        for name in part._parameters:
             member = places.get((id(part), name))
             if member is not None:
                 yield f"{path}.{name}" if path else name, member

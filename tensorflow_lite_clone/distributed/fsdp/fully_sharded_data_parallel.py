@@ -175,7 +175,7 @@ class FullyShardedDataParallel(Module):
         return self._fsdp_wrapped_module(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name != FSDP_WRAPPED_MODULE and FSDP_WRAPPED_MODULE in self.__dict__:
+        if name != FSDP_WRAPPED_MODULE and FSDP_WRAPPED_MODULE in self.__dict__.get("_modules", ()):
             return getattr(self._fsdp_wrapped_module, name)
         return super().__getattr__(name)
 
@@ -431,10 +431,9 @@ def _synchronize(module: Module, group: ProcessGroup, ignored: set[Any]) -> None
 
 def _cast_buffers(module: Module, dtype: Any) -> None:
     for part in module.modules():
-        for name in part._buffer_names:
-            value = part.__dict__[name]
+        for name, value in part._buffers.items():
             if value is not None and value.is_floating_point():
-                part.__dict__[name] = value.to(dtype)
+                part._buffers[name] = value.to(dtype)
 
 
 def _names(model: Module) -> dict[int, str]:

@@ -301,7 +301,10 @@ def _part_by_part(name: str) -> Callable[..., Any]:
 
 
 for _make, _names in (
-    (_attribute, "device dtype is_cpu is_cuda is_leaf grad_fn itemsize layout requires_grad"),
+    (
+        _attribute,
+        "device dtype grad_fn is_cpu is_cuda is_leaf is_meta itemsize layout requires_grad",
+    ),
     (_question, "element_size get_device is_complex is_floating_point"),
     (
         _part_by_part,

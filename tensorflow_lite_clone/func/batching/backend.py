@@ -129,6 +129,10 @@ class BatchedBackend(Backend):
             array = array.data
         return self.base.to_host(array, non_blocking)
 
+    @property
+    def has_values(self) -> bool:  # type: ignore[override]
+        return self.base.has_values
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
         return self.make(self.base.empty((self.size, *shape), dtype), False)
 

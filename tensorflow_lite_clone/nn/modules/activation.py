@@ -362,7 +362,7 @@ class PReLU(Module):
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.prelu(input, self.weight)
+        return F.prelu(input, self._member(self._parameters, "weight"))
 
     def extra_repr(self) -> str:
         return f"num_parameters={self.num_parameters}"
@@ -430,9 +430,8 @@ class MultiheadAttention(Module):
         value = Parameter(empty(3 * embed_dim, **where)) if bias else None
         self.register_parameter("in_proj_bias", value)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **where)
-        for name in ("bias_k", "bias_v"):
-            value = Parameter(empty(1, 1, embed_dim, **where)) if add_bias_kv else None
-            self.register_parameter(name, value)
+        for name in ("bias_k", "bias_v"):  # PyTorch registers them only if there are any
+            setattr(self, name, Parameter(empty(1, 1, embed_dim, **where)) if add_bias_kv else None)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()
 
@@ -445,10 +444,9 @@ class MultiheadAttention(Module):
         if self.in_proj_bias is not None:
             init.constant_(self.in_proj_bias, 0.0)
             init.constant_(self.out_proj.bias, 0.0)
-        if self.bias_k is not None:
-            init.xavier_normal_(self.bias_k)
-        if self.bias_v is not None:
-            init.xavier_normal_(self.bias_v)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
 
     def forward(
         self,
@@ -468,6 +466,8 @@ class MultiheadAttention(Module):
             key = key.transpose(0, 1)
             value = key if same else value.transpose(0, 1)
             query = key if together else query.transpose(0, 1)
+        out_proj = self.out_proj
+        separate = not self._qkv_same_embed_dim
         output, weights = F.multi_head_attention_forward(
             query,
             key,
@@ -480,16 +480,16 @@ class MultiheadAttention(Module):
             self.bias_v,
             self.add_zero_attn,
             self.dropout,
-            self.out_proj.weight,
-            self.out_proj.bias,
+            out_proj.weight,
+            out_proj.bias,
             training=self.training,
             key_padding_mask=key_padding_mask,
             need_weights=need_weights,
             attn_mask=attn_mask,
-            use_separate_proj_weight=not self._qkv_same_embed_dim,
-            q_proj_weight=self.q_proj_weight,
-            k_proj_weight=self.k_proj_weight,
-            v_proj_weight=self.v_proj_weight,
+            use_separate_proj_weight=separate,
+            q_proj_weight=self.q_proj_weight if separate else None,
+            k_proj_weight=self.k_proj_weight if separate else None,
+            v_proj_weight=self.v_proj_weight if separate else None,
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )

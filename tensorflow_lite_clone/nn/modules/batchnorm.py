@@ -112,7 +112,8 @@ class _NormBase(Module):
         old = version is None or version < 2  # written before batches were counted
         if old and self.track_running_stats and key not in state_dict:
             counter = self.num_batches_tracked
-            state_dict[key] = scalar_tensor(0, dtype=int64) if counter is None else counter
+            known = counter is not None and counter.device.type != "meta"
+            state_dict[key] = counter if known else scalar_tensor(0, dtype=int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
@@ -137,27 +138,23 @@ class _BatchNorm(_NormBase):
 
     def _count_batch(self) -> float:
         """The share of this batch in the running statistics."""
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # a cumulative mean; waits for the device
-                return 1.0 / float(self.num_batches_tracked)
+        if self.training and self.track_running_stats:
+            counter = self._member(self._buffers, "num_batches_tracked")
+            if counter is not None:
+                counter.add_(1)
+                if self.momentum is None:  # a cumulative mean; waits for the device
+                    return 1.0 / float(counter)
         return 0.0 if self.momentum is None else self.momentum
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         factor = self._count_batch() if self.training else (self.momentum or 0.0)
-        use_batch = self.training or (self.running_mean is None and self.running_var is None)
-        track = not self.training or self.track_running_stats
-        return F.batch_norm(
-            input,
-            self.running_mean if track else None,
-            self.running_var if track else None,
-            self.weight,
-            self.bias,
-            use_batch,
-            factor,
-            self.eps,
-        )
+        weight, bias = self._pair(self._parameters, "weight", "bias")
+        mean, var = self._pair(self._buffers, "running_mean", "running_var")
+        use_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(input, mean, var, weight, bias, use_batch, factor, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

@@ -44,14 +44,13 @@ class _ModuleSequence(Module):
     """What `Sequential` and `ModuleList` share: children in order, by position."""
 
     def __len__(self) -> int:
-        return len(self._module_names)
+        return len(self._modules)
 
     def __iter__(self) -> Iterator[Module]:
-        attributes = self.__dict__
-        return iter([attributes[name] for name in self._module_names])
+        return iter(self._modules.values())
 
     def _name_at(self, index: Any) -> str:
-        return list(self._module_names)[_position(index, len(self))]
+        return list(self._modules)[_position(index, len(self))]
 
     def _refill(self, children: Iterable[Module | None]) -> None:
         """Let these be the children, called "0", "1", ..."""
@@ -64,7 +63,7 @@ class _ModuleSequence(Module):
         setattr(self, self._name_at(idx), module)
 
     def __delitem__(self, idx: int | slice) -> None:
-        names = list(self._module_names)
+        names = list(self._modules)
         if not isinstance(idx, slice):
             idx = _position(idx, len(names))
         gone = names[idx] if isinstance(idx, slice) else [names[idx]]
@@ -101,16 +100,14 @@ class Sequential(_ModuleSequence):
 
     def forward(self, input: Any) -> Any:
         """Run the children in order."""
-        attributes = self.__dict__
-        for name in self._module_names:
-            input = attributes[name](input)
+        for module in self._modules.values():
+            input = module(input)
         return input
 
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
-            names = list(self._module_names)[idx]
-            return type(self)(OrderedDict((name, self.__dict__[name]) for name in names))
-        return self.__dict__[self._name_at(idx)]
+            return type(self)(OrderedDict(list(self._modules.items())[idx]))
+        return self._modules[self._name_at(idx)]
 
     def __add__(self, other: Sequential) -> Sequential:
         return Sequential(*self, *_require_sequential(other))
@@ -174,7 +171,7 @@ class ModuleList(_ModuleSequence):
     def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self)[idx])
-        return self.__dict__[self._name_at(idx)]
+        return self._modules[self._name_at(idx)]
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
@@ -221,9 +218,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Any:
-        if key in self._module_names:
-            return self.__dict__[key]
-        raise KeyError(key)
+        return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -232,13 +227,13 @@ class ModuleDict(Module):
         del self._modules[key]
 
     def __len__(self) -> int:
-        return len(self._module_names)
+        return len(self._modules)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._module_names)
+        return iter(self._modules)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._module_names
+        return key in self._modules
 
     def clear(self) -> None:
         """Remove all children."""
@@ -250,7 +245,7 @@ class ModuleDict(Module):
 
     def keys(self) -> Any:
         """The names."""
-        return self._module_names.keys()
+        return self._modules.keys()
 
     def items(self) -> Any:
         """Pairs of name and child."""

@@ -182,7 +182,8 @@ class _Conv(_ConvNd):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+        weight, bias = self._pair(self._parameters, "weight", "bias")
+        return self._conv_forward(input, weight, bias)
 
 
 class Conv1d(_Conv):
@@ -323,10 +324,10 @@ class _ConvTranspose(_ConvTransposeNd):
             self.dimensions,
             self.dilation,
         )
+        weight, bias = self._pair(self._parameters, "weight", "bias")
         return type(self).functional(
-            input, self.weight, self.bias, self.stride, self.padding, padding, self.groups,
-            self.dilation,
-        )  # fmt: skip
+            input, weight, bias, self.stride, self.padding, padding, self.groups, self.dilation
+        )
 
 
 class ConvTranspose1d(_ConvTranspose):

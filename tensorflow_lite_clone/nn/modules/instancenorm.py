@@ -66,12 +66,14 @@ class _InstanceNorm(_NormBase):
         return self._apply_instance_norm(input)
 
     def _apply_instance_norm(self, input: Tensor) -> Tensor:
+        weight, bias = self._pair(self._parameters, "weight", "bias")
+        mean, var = self._pair(self._buffers, "running_mean", "running_var")
         return F.instance_norm(
             input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
+            mean,
+            var,
+            weight,
+            bias,
             self.training or not self.track_running_stats,
             0.0 if self.momentum is None else self.momentum,
             self.eps,

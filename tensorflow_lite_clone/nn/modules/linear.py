@@ -57,7 +57,12 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        try:  # as `_pair`, whose call would take a thirtieth of this one's time
+            own = self._parameters if self._plain else {}
+            weight, bias = own["weight"], own["bias"]
+        except KeyError:
+            weight, bias = self.weight, self.bias
+        return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         return (
@@ -137,7 +142,8 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        return F.bilinear(input1, input2, self.weight, self.bias)
+        weight, bias = self._pair(self._parameters, "weight", "bias")
+        return F.bilinear(input1, input2, weight, bias)
 
     def extra_repr(self) -> str:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
@@ -10,8 +11,10 @@ from typing import Any, Self
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
+from tensorflow_lite_clone.nn.modules.conversion import converted, converted_gradient
 from tensorflow_lite_clone.nn.modules.hooks import (
     Hookable,
+    HookTable,
     _has_any_global_hook,  # noqa: F401
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -29,6 +32,7 @@ from tensorflow_lite_clone.nn.modules.state import (
     _IncompatibleKeys,  # noqa: F401
 )
 from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [
@@ -72,11 +76,24 @@ class Module(Registry, Hookable, Stateful):
                 raise TypeError(f"{name} got an unexpected keyword argument '{next(iter(kwargs))}'")
             given = len(args) + 1
             raise TypeError(f"{name} takes 1 positional argument but {given} were given")
-        attributes = self.__dict__
+        attributes = self.__dict__  # what it has, and in which order, is as in PyTorch
         attributes["training"] = True
-        attributes["_parameter_names"] = {}
-        attributes["_buffer_names"] = {}
-        attributes["_module_names"] = {}
+        attributes["_parameters"] = {}
+        attributes["_buffers"] = {}
+        attributes["_non_persistent_buffers_set"] = set()
+        attributes["_backward_pre_hooks"] = HookTable()
+        attributes["_backward_hooks"] = HookTable()
+        attributes["_is_full_backward_hook"] = None
+        attributes["_forward_hooks"] = HookTable()
+        attributes["_forward_hooks_with_kwargs"] = OrderedDict()
+        attributes["_forward_hooks_always_called"] = OrderedDict()
+        attributes["_forward_pre_hooks"] = HookTable()
+        attributes["_forward_pre_hooks_with_kwargs"] = OrderedDict()
+        attributes["_state_dict_hooks"] = OrderedDict()
+        attributes["_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_pre_hooks"] = OrderedDict()
+        attributes["_load_state_dict_post_hooks"] = OrderedDict()
+        attributes["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -131,24 +148,24 @@ class Module(Registry, Hookable, Stateful):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace what parameters, their gradients and buffers hold by what `fn` makes of it.
 
-        Parameters stay the same objects, so an optimizer goes on with them.
+        Parameters stay the same objects, so an optimizer goes on with them, but for those that
+        leave or enter the device ``meta``; see also `torch.__future__`.
         """
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        attributes = self.__dict__
         with no_grad():
-            for name in self._parameter_names:
-                parameter = attributes[name]
+            for name, parameter in self._parameters.items():
                 if parameter is None:
                     continue
-                grad = parameter.grad
-                parameter.data = fn(parameter)
+                grad, path = parameter.grad, f"{self._get_name()}.{name}"
+                parameter = converted(parameter, fn(parameter), path)
+                self._parameters[name] = parameter
                 if grad is not None:
-                    grad.data = fn(grad)
-            for name in self._buffer_names:
-                if attributes[name] is not None:
-                    attributes[name] = fn(attributes[name])
+                    parameter.grad = converted_gradient(grad, fn(grad), path)
+            for name, buffer in self._buffers.items():
+                if buffer is not None:
+                    self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -172,13 +189,25 @@ class Module(Registry, Hookable, Stateful):
         def convert(t: Tensor) -> Tensor:
             to = dtype if t.is_floating_point() or t.is_complex() else None
             layout = memory_format if t.ndim in (4, 5) else None
-            return t.to(device, to, memory_format=layout)
+            try:
+                return t.to(device, to, memory_format=layout)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of "
+                    "torch.nn.Module.to() when moving module from meta to a different device."
+                ) from None
 
         return self._apply(convert)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without copying: the values there are arbitrary."""
-        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)
+        """Move to a device without copying: the values there are arbitrary.
+
+        So modules leave the device ``meta``, where they have no values. Without `recurse` the
+        modules below stay where they are.
+        """
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
         """Cast all parameters and buffers."""
@@ -231,9 +260,9 @@ class Module(Registry, Hookable, Stateful):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        for name in self._module_names:
-            lines.append(f"({name}): {_addindent(repr(self.__dict__[name]), 2)}")
-        if not lines or (len(lines) == 1 and not self._module_names):
+        for name, module in self._modules.items():
+            lines.append(f"({name}): {_addindent(repr(module), 2)}")
+        if not lines or (len(lines) == 1 and not self._modules):
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 

@@ -148,7 +148,7 @@ class RNNBase(Module):
         names, size = self._flat_weights_names, len(self._shapes(0))
         lists = [names[start : start + size] for start in range(0, len(names), size)]
         return {
-            **super()._saved_state(),
+            **self.__dict__,
             "_all_weights": lists,
             "_flat_weights": self._flat_weights,
         }
@@ -184,7 +184,7 @@ class RNNBase(Module):
                 f"{type(self).__name__}: Expected input to be 2D or 3D, got "
                 f"{input.dim()}{what} instead"
             )
-        weight = self._flat_weights[0].dtype
+        weight = getattr(self, self._flat_weights_names[0]).dtype
         if input.dtype is not weight and input.device.type not in autocast.dtypes:
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight}). Convert "
@@ -381,7 +381,9 @@ class RNNCellBase(Module):
             hx = start if states == 1 else (start, start)
         elif not batched:
             hx = hx.unsqueeze(0) if states == 1 else (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        result = cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        weights = self._pair(self._parameters, "weight_ih", "weight_hh")
+        biases = self._pair(self._parameters, "bias_ih", "bias_hh")
+        result = cell(input, hx, *weights, *biases)
         if batched:
             return result
         return result.squeeze(0) if states == 1 else (result[0].squeeze(0), result[1].squeeze(0))

@@ -72,7 +72,7 @@ class Embedding(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
-            self.weight,
+            self._member(self._parameters, "weight"),
             self.padding_idx,
             self.max_norm,
             self.norm_type,
@@ -189,7 +189,7 @@ class EmbeddingBag(Module):
     ) -> Tensor:
         return F.embedding_bag(
             input,
-            self.weight,
+            self._member(self._parameters, "weight"),
             offsets,
             self.max_norm,
             self.norm_type,

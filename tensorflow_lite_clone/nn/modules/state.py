@@ -5,11 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.nn.modules.hooks import _NO_HOOKS, Hooks, RemovableHandle, add_hook
+from tensorflow_lite_clone.nn.modules.conversion import get_swap_module_params_on_conversion
+from tensorflow_lite_clone.nn.modules.hooks import Hooks, RemovableHandle, add_hook
 from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
 from tensorflow_lite_clone.ops.create import from_numpy
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -37,16 +40,18 @@ class Stateful:
 
     _version = 1  # of the class's state, written to the metadata; read by _load_from_state_dict
 
-    _state_dict_pre_hooks: Hooks = _NO_HOOKS
-    _state_dict_hooks: Hooks = _NO_HOOKS
-    _state_dict_hooks_public: Hooks = _NO_HOOKS
-    _load_state_dict_pre_hooks: Hooks = _NO_HOOKS
-    _load_state_dict_pre_hooks_with_module: Hooks = _NO_HOOKS
-    _load_state_dict_post_hooks: Hooks = _NO_HOOKS
+    _state_dict_hooks: Hooks
+    _state_dict_pre_hooks: Hooks
+    _load_state_dict_pre_hooks: Hooks
+    _load_state_dict_post_hooks: Hooks
+    #: Which of them are called otherwise: tables of their own in modules that have such hooks.
+    _state_dict_hooks_public: Mapping[int, bool] = MappingProxyType({})
+    _load_state_dict_pre_hooks_with_module: Mapping[int, bool] = MappingProxyType({})
 
-    _parameter_names: dict[str, bool]
-    _buffer_names: dict[str, bool]
-    _module_names: dict[str, bool]
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _non_persistent_buffers_set: set[str]
+    _modules: dict[str, Any]
 
     # -- hooks --------------------------------------------------------------------------------
 
@@ -95,9 +100,9 @@ class Stateful:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> list[tuple[str, Any]]:
-        attributes = self.__dict__
-        persistent = [name for name, saved in self._buffer_names.items() if saved]
-        return [(name, attributes[name]) for name in (*self._parameter_names, *persistent)]
+        hidden = self._non_persistent_buffers_set
+        saved = [(name, buffer) for name, buffer in self._buffers.items() if name not in hidden]
+        return [*self._parameters.items(), *saved]
 
     def state_dict(
         self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -128,8 +133,7 @@ class Stateful:
         for hook in self._state_dict_pre_hooks.values():
             hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
-        for name in self._module_names:
-            module = self.__dict__[name]
+        for name, module in self._modules.items():
             if module is not None:
                 start = prefix + name + "."
                 module.state_dict(destination=destination, prefix=start, keep_vars=keep_vars)
@@ -188,8 +192,7 @@ class Stateful:
             module._load_from_state_dict(
                 state, prefix, local_metadata, True, missing, unexpected, errors
             )
-            for name in module._module_names:
-                child = module.__dict__[name]
+            for name, child in module._modules.items():
                 if child is not None:
                     start = prefix + name + "."
                     load(child, {k: v for k, v in state.items() if k.startswith(start)}, start)
@@ -260,7 +263,7 @@ class Stateful:
             for key in state_dict:
                 if key.startswith(prefix) and key != extra:
                     name, dot, _ = key[len(prefix) :].partition(".")
-                    if name not in (self._module_names if dot else own):
+                    if name not in (self._modules if dot else own):
                         unexpected_keys.append(key)
 
     def _load_value(
@@ -274,7 +277,7 @@ class Stateful:
             return
         if is_lazy(value) and is_lazy(new):
             return
-        if value.ndim == 0 and new.ndim == 1:
+        if value.ndim == 0 and tuple(new.shape) == (1,):
             new = new[0]  # PyTorch 0.3 had no tensors without dimensions
         if tuple(new.shape) != tuple(value.shape):
             error_msgs.append(
@@ -282,19 +285,33 @@ class Stateful:
                 f"checkpoint, the shape in current model is {value.shape}."
             )
             return
+        if value.device.type == "meta" != new.device.type and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding key "
+                "in the module instead of copying them in place?)",
+                stacklevel=level_outside(),
+            )
+        swap = get_swap_module_params_on_conversion()
         try:
             with no_grad():
-                if not assign:
+                if not (swap or assign):
                     value.copy_(new)
                     return
+                if swap:
+                    new = value.module_load(new, assign=assign)
                 if isinstance(value, Parameter):
                     if isinstance(new, Parameter):
                         new.requires_grad_(value.requires_grad)
                     else:
                         new = Parameter(new, requires_grad=value.requires_grad)
-                setattr(self, name, new)
+                if swap:
+                    swap_tensors(value, new)
+                else:
+                    setattr(self, name, new)
         except Exception as error:
-            action = "swapping" if assign else "copying"
+            action = "swapping" if swap else "copying"
             error_msgs.append(
                 f'While {action} the parameter named "{key}", whose dimensions in the model are '
                 f"{value.shape} and whose dimensions in the checkpoint are {new.shape}, an "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -29,18 +30,20 @@ def _replica(network: Module, device: Device, detach: bool) -> Module:
         copy = copies[id(module)] = object.__new__(type(module))
         vars(copy).update(vars(module))
     moved: dict[int, Tensor] = {}  # members may be shared
+
+    def copied(members: dict[str, Any]) -> dict[str, Any]:
+        for tensor in members.values():
+            if tensor is not None and id(tensor) not in moved:
+                moved[id(tensor)] = (tensor.detach() if detach else tensor).to(device)
+        return {name: None if t is None else moved[id(t)] for name, t in members.items()}
+
     for module in network.modules():
         attributes = vars(copies[id(module)])
-        for name in (*module._parameter_names, *module._buffer_names):
-            tensor = attributes[name]
-            if tensor is not None:
-                if id(tensor) not in moved:
-                    moved[id(tensor)] = (tensor.detach() if detach else tensor).to(device)
-                attributes[name] = moved[id(tensor)]
-        for name in module._module_names:
-            if attributes[name] is not None:
-                attributes[name] = copies[id(attributes[name])]
-        attributes["_parameter_names"] = {}  # as copies they are no parameters
-        attributes["_buffer_names"] = dict(module._buffer_names)
-        attributes["_module_names"] = dict(module._module_names)
+        attributes["_parameters"] = {}  # as copies they are no parameters, but plain attributes
+        attributes.update(copied(module._parameters))
+        attributes["_buffers"] = copied(module._buffers)
+        attributes["_modules"] = {
+            name: None if child is None else copies[id(child)]
+            for name, child in module._modules.items()
+        }
     return copies[id(network)]

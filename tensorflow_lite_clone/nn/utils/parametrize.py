@@ -217,7 +217,7 @@ def _copied(self: Module, memo: dict[int, Any]) -> Module:
     """`__deepcopy__` of a parametrized module, whose `__getstate__` refuses."""
     copy = self.__new__(type(self))
     memo[id(self)] = copy
-    copy.__dict__.update(deepcopy(self.__dict__, memo))
+    copy.__setstate__(deepcopy(self.__dict__, memo))
     return copy
 
 

@@ -83,6 +83,14 @@ def _tied(values: dict[str, Tensor], members: dict[str, Tensor]) -> dict[str, Te
     return result
 
 
+def _where(module: Module, name: str) -> dict[str, Any]:
+    """The dictionary of a module that has, or would have, an attribute."""
+    for members in (module._parameters, module._buffers):
+        if name in members:
+            return members
+    return vars(module)
+
+
 @contextmanager
 def _reparametrize_module(
     module: Module,
@@ -111,7 +119,7 @@ def _reparametrize_module(
     try:
         for name, value in values.items():
             owner, _, attribute = name.rpartition(".")
-            attributes = vars(module.get_submodule(owner))
+            attributes = _where(module.get_submodule(owner), attribute)
             saved.append((attributes, attribute, attributes.get(attribute, _ABSENT)))
             attributes[attribute] = value
         yield

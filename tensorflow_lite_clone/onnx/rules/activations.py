@@ -9,13 +9,6 @@ from tensorflow_lite_clone.onnx._graph import Graph, Traced, rule
 from tensorflow_lite_clone.onnx.rules.reductions import axes_of
 
 
-@rule("threshold")
-def threshold(g: Graph, op: Traced) -> Any:
-    x, value = op.inputs[0], op.values[0]
-    below = g.node("LessOrEqual", x, g.number(op["threshold"], value))
-    return g.node("Where", below, g.number(op["value"], value), x)
-
-
 @rule("hardtanh")
 def hardtanh(g: Graph, op: Traced) -> Any:
     low, high = [g.number(limit, op.values[0]) for limit in (op["low"], op["high"])]
@@ -92,11 +85,6 @@ def _half_of_product(g: Graph, x: Any, y: str, like: Any) -> str:
     """x (1 + y) / 2."""
     product = g.node("Mul", x, g.node("Add", y, g.number(1, like)))
     return g.node("Mul", product, g.number(0.5, like))
-
-
-@rule("silu")
-def silu(g: Graph, op: Traced) -> Any:
-    return g.node("Mul", op.inputs[0], g.node("Sigmoid", op.inputs[0]))
 
 
 @rule("mish")

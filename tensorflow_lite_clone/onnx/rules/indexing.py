@@ -191,3 +191,10 @@ def search_sorted(g: Graph, op: Traced) -> Any:
     word = "Less" if op["side"] == "left" else "LessOrEqual"
     before = g.node(word, rows, g.unsqueeze(values, [last]))
     return g.reduce("ReduceSum", g.cast(before, "int64"), [last], False)
+
+
+@rule("is_in")
+def is_in(g: Graph, op: Traced) -> Any:
+    x, y = g.unsqueeze(op.inputs[0], [len(op.values[0].shape)]), g.reshape(op.inputs[1], [-1])
+    found = g.cast(g.node("Equal", x, y), "int32")
+    return g.cast(g.reduce("ReduceSum", found, [len(op.values[0].shape)], False), "bool")

@@ -14,11 +14,11 @@ _UNARY = {
     "erf": "Erf", "exp": "Exp", "floor": "Floor", "isinf": "IsInf", "isnan": "IsNaN",
     "log": "Log", "neg": "Neg", "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round",
     "sgn": "Sign", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
-    "sqrt": "Sqrt", "standard_round": "Round", "standard_sign": "Sign", "tan": "Tan",
+    "sqrt": "Sqrt", "standard_sign": "Sign", "tan": "Tan",
     "tanh": "Tanh",
 }  # fmt: skip
 #: Rounding leaves integers alone.
-_ROUNDING = ("ceil", "floor", "round", "standard_round", "trunc")
+_ROUNDING = ("ceil", "floor", "round")
 #: Functions of two numbers: as ONNX has them, and what they are for booleans.
 _BINARY = {
     "add": ("Add", "Or"), "sub": ("Sub", None), "mul": ("Mul", "And"), "div": ("Div", None),
@@ -129,11 +129,6 @@ def same(g: Graph, op: Traced) -> Any:
     return op.inputs[0]
 
 
-@rule("rsqrt")
-def rsqrt(g: Graph, op: Traced) -> Any:
-    return g.node("Reciprocal", g.node("Sqrt", op.inputs[0]))
-
-
 @rule("square")
 def square(g: Graph, op: Traced) -> Any:
     return g.node("Mul", op.inputs[0], op.inputs[0])
@@ -144,7 +139,7 @@ def exp2(g: Graph, op: Traced) -> Any:
     return g.node("Pow", g.number(2, op.values[0]), op.inputs[0])
 
 
-@rule("expm1", "standard_expm1")
+@rule("expm1")
 def expm1(g: Graph, op: Traced) -> Any:
     return g.node("Sub", g.node("Exp", op.inputs[0]), g.number(1, op.values[0]))
 
@@ -154,18 +149,14 @@ def log1p(g: Graph, op: Traced) -> Any:
     return g.node("Log", g.node("Add", op.inputs[0], g.number(1, op.values[0])))
 
 
-def _scaled(name: str, word: str | None, factor: float) -> None:
-    def scaled(g: Graph, op: Traced) -> Any:
-        x = op.inputs[0] if word is None else g.node(word, op.inputs[0])
-        return g.node("Mul", x, g.number(factor, op.values[0]))
-
-    RULES[name] = scaled
+def _logarithm(name: str, base: float) -> None:
+    RULES[name] = lambda g, op: g.node(
+        "Mul", g.node("Log", op.inputs[0]), g.number(1 / math.log(base), op.values[0])
+    )
 
 
-_scaled("log2", "Log", 1 / math.log(2))
-_scaled("log10", "Log", 1 / math.log(10))
-_scaled("deg2rad", None, math.pi / 180)
-_scaled("rad2deg", None, 180 / math.pi)
+_logarithm("log2", 2)
+_logarithm("log10", 10)
 
 
 @rule("erfc")
@@ -173,21 +164,13 @@ def erfc(g: Graph, op: Traced) -> Any:
     return g.node("Sub", g.number(1, op.values[0]), g.node("Erf", op.inputs[0]))
 
 
-def truncated(g: Graph, x: Any, like: Any) -> str:
-    """Numbers without their fraction."""
-    negative = g.node("Less", x, g.number(0, like))
-    return g.node("Where", negative, g.node("Ceil", x), g.node("Floor", x))
-
-
 @rule("trunc")
 def trunc(g: Graph, op: Traced) -> Any:
-    x, value = op.inputs[0], op.values[0]
-    return x if value.dtype.kind in "biu" else truncated(g, x, value)
-
-
-@rule("frac")
-def frac(g: Graph, op: Traced) -> Any:
-    return g.node("Sub", op.inputs[0], truncated(g, op.inputs[0], op.values[0]))
+    x, like = op.inputs[0], op.values[0]
+    if like.dtype.kind in "biu":
+        return x
+    negative = g.node("Less", x, g.number(0, like))
+    return g.node("Where", negative, g.node("Ceil", x), g.node("Floor", x))
 
 
 @rule("isfinite")
@@ -198,28 +181,12 @@ def isfinite(g: Graph, op: Traced) -> Any:
     return g.node("Not", g.node("Or", g.node("IsInf", x), g.node("IsNaN", x)))
 
 
-@rule("isposinf")
-def isposinf(g: Graph, op: Traced) -> Any:
-    return g.node("IsInf", op.inputs[0], detect_negative=0)
-
-
-@rule("isneginf")
-def isneginf(g: Graph, op: Traced) -> Any:
-    return g.node("IsInf", op.inputs[0], detect_positive=0)
-
-
-@rule("div_floor", "floor_divide", "standard_floor_divide")
+@rule("div_floor", "floor_divide")
 def div_floor(g: Graph, op: Traced) -> Any:
     x, y = op.inputs
     if op.values[0].dtype.kind == "f":
         return g.node("Floor", g.node("Div", x, y))
     return g.node("Div", g.node("Sub", x, g.node("Mod", x, y)), y)
-
-
-@rule("div_trunc")
-def div_trunc(g: Graph, op: Traced) -> Any:
-    quotient = g.node("Div", *op.inputs)
-    return truncated(g, quotient, op.values[0]) if op.values[0].dtype.kind == "f" else quotient
 
 
 @rule("remainder")
@@ -245,27 +212,20 @@ def pow_scalar(g: Graph, op: Traced) -> Any:
     return g.node("Pow", x, g.number(exponent, op.values[0]))
 
 
-@rule("logaddexp")
+@rule("logaddexp", "logaddexp2")
 def logaddexp(g: Graph, op: Traced) -> Any:
-    one = g.number(1, op.values[0])
-    distance = g.node("Abs", g.node("Sub", *op.inputs))
-    rest = g.node("Log", g.node("Add", g.node("Exp", g.node("Neg", distance)), one))
-    return g.node("Add", g.node("Max", *op.inputs), rest)
+    """The larger one, and the logarithm of 1 + exp(-their distance), to either base."""
+    like = op.values[0]
+    base = math.log(2) if op.name == "logaddexp2" else 1
+    distance = g.node("Mul", g.node("Abs", g.node("Sub", *op.inputs)), g.number(-base, like))
+    rest = g.node("Log", g.node("Add", g.node("Exp", distance), g.number(1, like)))
+    return g.node("Add", g.node("Max", *op.inputs), g.node("Div", rest, g.number(base, like)))
 
 
 @rule("hypot")
 def hypot(g: Graph, op: Traced) -> Any:
     x, y = op.inputs
     return g.node("Sqrt", g.node("Add", g.node("Mul", x, x), g.node("Mul", y, y)))
-
-
-@rule("xlogy")
-def xlogy(g: Graph, op: Traced) -> Any:
-    x, y = op.inputs
-    zero = g.number(0, op.values[0])
-    product = g.node("Mul", x, g.node("Log", y))
-    nothing = g.node("And", g.node("Equal", x, zero), g.node("Not", g.node("IsNaN", y)))
-    return g.node("Where", nothing, zero, product)
 
 
 @rule("where")
@@ -285,50 +245,9 @@ def clamp(g: Graph, op: Traced) -> Any:
     return g.node("Clip", op.inputs[0], low, high)
 
 
-@rule("clamp_between")
-def clamp_between(g: Graph, op: Traced) -> Any:
-    x, low, high = op.inputs
-    return g.node("Min", g.node("Max", x, low), high)
-
-
-@rule("nan_to_num")
-def nan_to_num(g: Graph, op: Traced) -> Any:
-    x, value = op.inputs[0], op.values[0]
-    if value.dtype.kind != "f":
-        return x
-    y = g.node("Where", g.node("IsNaN", x), g.number(op["nan"], value), x)
-    for sign, limit in (("detect_negative", op["posinf"]), ("detect_positive", op["neginf"])):
-        y = g.node("Where", g.node("IsInf", x, **{sign: 0}), g.number(limit, value), y)
-    return y
-
-
 def times(g: Graph, x: Any, factor: Any, like: Any) -> Any:
     """A product with a number, which may be 1."""
     return x if factor == 1 else g.node("Mul", x, g.number(factor, like))
-
-
-@rule("lerp_scalar")
-def lerp_scalar(g: Graph, op: Traced) -> Any:
-    x, y = op.inputs
-    return g.node("Add", x, times(g, g.node("Sub", y, x), op["weight"], op.values[0]))
-
-
-@rule("lerp")
-def lerp(g: Graph, op: Traced) -> Any:
-    x, y, weight = op.inputs
-    return g.node("Add", x, g.node("Mul", g.node("Sub", y, x), weight))
-
-
-@rule("addcmul")
-def addcmul(g: Graph, op: Traced) -> Any:
-    x, y, z = op.inputs
-    return g.node("Add", x, times(g, g.node("Mul", y, z), op["value"], op.values[0]))
-
-
-@rule("addcdiv")
-def addcdiv(g: Graph, op: Traced) -> Any:
-    x, y, z = op.inputs
-    return g.node("Add", x, times(g, g.node("Div", y, z), op["value"], op.values[0]))
 
 
 @rule("isclose")
@@ -369,26 +288,20 @@ def atan2(g: Graph, op: Traced) -> Any:
     return g.node("Where", neither, zero, angle)
 
 
-@rule("logit")
-def logit(g: Graph, op: Traced) -> Any:
-    x, like, eps = op.inputs[0], op.values[0], op["eps"]
-    if eps is not None:
-        x = g.node("Clip", x, g.number(eps, like), g.number(1 - eps, like))
-    return g.node("Log", g.node("Div", x, g.node("Sub", g.number(1, like), x)))
+@rule("copysign")
+def copysign(g: Graph, op: Traced) -> Any:
+    size = g.node("Abs", op.inputs[0])
+    return g.node("Where", _is_negative(g, op.inputs[1], op.values[1]), g.node("Neg", size), size)
 
 
 @rule("signbit")
 def signbit(g: Graph, op: Traced) -> Any:
-    x, zero = op.inputs[0], g.number(0, op.values[0])
+    return _is_negative(g, op.inputs[0], op.values[0])
+
+
+def _is_negative(g: Graph, x: Any, like: Any) -> str:
+    zero = g.number(0, like)
     below = g.node("Less", x, zero)
-    if op.values[0].dtype.kind != "f":
+    if like.dtype.kind != "f":
         return below
     return g.node("Or", below, g.node("Less", g.node("Reciprocal", x), zero))  # 1 / -0 is -inf
-
-
-@rule("heaviside")
-def heaviside(g: Graph, op: Traced) -> Any:
-    x, y = op.inputs
-    zero = g.number(0, op.values[0])
-    step = g.cast(g.node("Greater", x, zero), op.outputs[0].dtype)
-    return g.node("Where", g.node("Equal", x, zero), y, step)

@@ -171,10 +171,24 @@ def _kth(g: Graph, op: Traced, k: int, axis: int) -> Any:
 @rule("median_with_indices")
 def median(g: Graph, op: Traced) -> Any:
     """The lower median, by sorting all below it."""
-    axis, size = op["axis"], g.twins.shape(op.values[0])[op["axis"]]
+    return _kth(g, op, _half(g, op, op["axis"]), op["axis"])
+
+
+@rule("median_of_all")
+def median_of_all(g: Graph, op: Traced) -> Any:
+    """The same of a line."""
+    k = _half(g, op, 0)
+    values, _ = g.node(
+        "TopK", op.inputs[0], g.integers([k]), outputs=2, axis=0, largest=0, sorted=1
+    )
+    return g.node("Gather", values, g.constant(k - 1, "int64"), axis=0)
+
+
+def _half(g: Graph, op: Traced, axis: int) -> int:
+    size = g.twins.shape(op.values[0])[axis]
     if isinstance(size, Varying):
         raise UnsupportedOperatorError("'median' along a dynamic dimension")
-    return _kth(g, op, (size - 1) // 2 + 1, axis)
+    return (size - 1) // 2 + 1
 
 
 @rule("cumsum")

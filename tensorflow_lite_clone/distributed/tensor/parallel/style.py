@@ -174,14 +174,14 @@ class RowwiseParallel(_LayerStyle):
         if module.bias is not None:
             bias = module.bias
             module.__dict__["_whole_bias"] = bias
-            module.__dict__["bias"] = moved(bias, Layout(mesh, WHOLE, bias.shape), TERMS)
+            module._parameters["bias"] = moved(bias, Layout(mesh, WHOLE, bias.shape), TERMS)
         places = normalized([Shard(-1)], mesh, x.ndim)
         return moved(x._local_tensor, x._spec, places), *inputs[1:]
 
     def _after(self, mesh: DeviceMesh, module: Any, inputs: tuple, output: Any) -> Any:
         attributes = module.__dict__
         if "_whole_bias" in attributes:
-            attributes["bias"] = attributes.pop("_whole_bias")
+            module._parameters["bias"] = attributes.pop("_whole_bias")
         inside = attributes.pop("_inside", None)
         if output is None:  # forward has raised
             return None
@@ -230,16 +230,16 @@ class SequenceParallel(ParallelStyle):
     def _before(self, mesh: DeviceMesh, module: Any, inputs: tuple) -> tuple:
         x = as_dtensor(inputs[0], mesh, (Shard(self.sequence_dim),))
         x = x.redistribute(placements=[Shard(self.sequence_dim)])
-        attributes = module.__dict__
-        attributes["_wholes"] = x._spec, dict(module._parameters)
-        for name, value in module._parameters.items():
+        parameters = module._parameters
+        module.__dict__["_wholes"] = x._spec, dict(parameters)
+        for name, value in parameters.items():
             if value is not None:
-                attributes[name] = moved(value, Layout(mesh, WHOLE, value.shape), WHOLE, TERMS)
+                parameters[name] = moved(value, Layout(mesh, WHOLE, value.shape), WHOLE, TERMS)
         return x.to_local(), *inputs[1:]
 
     def _after(self, mesh: DeviceMesh, module: Any, inputs: tuple, output: Any) -> Any:
         layout, parameters = module.__dict__.pop("_wholes", (None, {}))
-        module.__dict__.update(parameters)
+        module._parameters.update(parameters)
         if output is None or self.use_local_output:
             return output
         return DTensor(output, layout)

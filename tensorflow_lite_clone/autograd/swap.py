@@ -1,23 +1,15 @@
-"""Exchanging what two tensors are, and saying where a name lives."""
+"""Exchanging what two tensors are, as ``torch.utils.swap_tensors``."""
 
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def set_module(obj: Any, mod: str) -> None:
-    """Say that `obj` lives in the module `mod`."""
-    if not isinstance(mod, str):
-        raise TypeError("The mod argument should be a string")
-    obj.__module__ = mod
-
-
 def _leaf(t: Tensor) -> Leaf | None:
-    node = None if t._edge is None else t._edge[0]
+    node = vars(t).get("_frozen") if t._edge is None else t._edge[0]
     return node if isinstance(node, Leaf) else None
 
 
