@@ -35,8 +35,14 @@ NEVER_METHODS = frozenset(
     __iter__ __new__ __torch_function__ _legacy_constructor _make_subclass as_subclass render
     """.split()
 )
-#: Functions that ask modes alone: they make a tensor of data, which may be a tensor.
-MODES_ALONE = frozenset("as_tensor asarray scalar_tensor tensor".split())
+#: Functions that ask modes alone: they make a tensor of data or numbers, which may be tensors.
+MODES_ALONE = frozenset(
+    """
+    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye
+    full hamming_window hann_window kaiser_window ones rand randint randn randperm scalar_tensor
+    tensor tril_indices triu_indices zeros
+    """.split()
+)
 
 #: Operators that PyTorch knows as the method of another name, for modes and types to compare with.
 OPERATORS = {
@@ -64,7 +70,8 @@ def add_all(tensor: type) -> None:
     for place, called in PLACES.items():
         for name, function in EXPORTS[place].items():
             if place != "torch" or name not in NEVER:
-                add(function, f"{called}.{name}", arguments=name not in MODES_ALONE)
+                arguments = place != "torch" or name not in MODES_ALONE
+                add(function, f"{called}.{name}", arguments=arguments)
     for name, member in vars(tensor).items():
         called = f"torch.Tensor.{name}"
         if isinstance(member, property):
