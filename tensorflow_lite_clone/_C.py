@@ -8,11 +8,11 @@ from typing import Any
 from tensorflow_lite_clone.accelerator import current_accelerator
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.torch_function import (
+    ALL_DISABLED,
     ENABLED,
-    MODES_ONLY,
-    NOTHING,
-    asking,
+    SUBCLASSES_DISABLED,
     disabled,
+    disabling,
     state,
 )
 from tensorflow_lite_clone.ops.convert import parse_to
@@ -33,10 +33,10 @@ _disabled_torch_function_impl = disabled
 class DisableTorchFunctionSubclass:
     """A block in which no argument is asked for its ``__torch_function__``; modes are."""
 
-    _asked = MODES_ONLY
+    _asked = SUBCLASSES_DISABLED
 
     def __enter__(self) -> None:
-        self._block = asking(self._asked)
+        self._block = disabling(self._asked)
         self._block.__enter__()
 
     def __exit__(self, *error: Any) -> None:
@@ -46,22 +46,22 @@ class DisableTorchFunctionSubclass:
 class DisableTorchFunction(DisableTorchFunctionSubclass):
     """A block in which neither arguments nor modes are asked."""
 
-    _asked = NOTHING
+    _asked = ALL_DISABLED
 
 
 def _is_torch_function_enabled() -> bool:
     """Whether arguments are asked for their ``__torch_function__`` here."""
-    return state.asks == ENABLED
+    return state.disabled == ENABLED
 
 
 def _is_torch_function_all_disabled() -> bool:
     """Whether nobody is asked here."""
-    return state.asks == NOTHING
+    return state.disabled == ALL_DISABLED
 
 
 def _is_torch_function_mode_enabled() -> bool:
     """Whether a mode is on, and asked."""
-    return state.asks < NOTHING and bool(state.modes)
+    return state.disabled < ALL_DISABLED and bool(state.modes)
 
 
 def _len_torch_function_stack() -> int:

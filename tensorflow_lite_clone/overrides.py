@@ -26,11 +26,11 @@ from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.interception import interceptors
 from tensorflow_lite_clone.core.overridable import NEVER, NEVER_METHODS, PLACES
 from tensorflow_lite_clone.core.torch_function import (
+    ALL_DISABLED,
     ENABLED,
-    NOTHING,
     active_modes,
-    ask,
-    asking,
+    disabling,
+    dispatch,
     overloaded,
     overrides,
     state,
@@ -67,9 +67,9 @@ def is_tensor_like(inp: Any) -> bool:
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether a function shall call `handle_torch_function`: for a value, or because of a mode."""
-    if state.asks < NOTHING and state.modes:
+    if state.disabled < ALL_DISABLED and state.modes:
         return True
-    return state.asks == ENABLED and any([overrides(type(value)) for value in relevant_args])
+    return state.disabled == ENABLED and any([overrides(type(value)) for value in relevant_args])
 
 
 def has_torch_function_unary(relevant_arg: Any) -> bool:
@@ -90,9 +90,9 @@ def handle_torch_function(
     Of `relevant_args` one of each type is asked, subclasses first, until one does not return
     NotImplemented. TypeError when all do.
     """
-    values = overloaded(relevant_args) if state.asks == ENABLED else []
+    values = overloaded(relevant_args) if state.disabled == ENABLED else []
     name = f"{public_api.__module__}.{public_api.__name__}"
-    return ask(public_api, name, values, args, kwargs, in_python=True)
+    return dispatch(public_api, name, values, args, kwargs, in_python=True)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
@@ -162,7 +162,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 def enable_reentrant_dispatch() -> AbstractContextManager[None]:
     """A block in which ``__torch_function__`` is asked as outside of all calls."""
-    return asking(ENABLED, anew=True)
+    return disabling(ENABLED, anew=True)
 
 
 # ------------------------------------------------------------------- what can be overridden

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.autograd.apply import current_node
 from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -138,7 +138,7 @@ def detach(input: Tensor) -> Tensor:
     try:
         return new_tensor(input._storage)
     except AttributeError:
-        result = overridden(detach, input)
+        result = try_overrides(detach, input)
         if result is NotImplemented:
             raise
         return result

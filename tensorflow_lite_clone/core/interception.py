@@ -17,11 +17,11 @@ from typing import Any
 
 from tensorflow_lite_clone.core import forwarding
 from tensorflow_lite_clone.core.torch_function import (
+    ALL_DISABLED,
     ENABLED,
-    NOTHING,
     active_modes,
-    ask,
-    asking,
+    disabling,
+    dispatch,
     overloaded_arguments,
     overrides,
     plain_types,
@@ -74,18 +74,19 @@ class Interceptor:
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What modes and types make of a call, or what the function itself gives."""
-        asks = state.asks
-        values = overloaded_arguments(args, kwargs) if self.arguments and asks == ENABLED else []
-        if not values and (asks == NOTHING or not state.modes):
+        disabled, values = state.disabled, []
+        if self.arguments and disabled == ENABLED:
+            values = overloaded_arguments(args, kwargs)
+        if not values and (disabled == ALL_DISABLED or not state.modes):
             if self.arguments:
                 return self.own(*args, **kwargs)
-            with asking(NOTHING):
+            with disabling(ALL_DISABLED):
                 return self.own(*args, **kwargs)
         if not self.operator:
             in_python = self.name.startswith("torch.nn.")
-            return ask(self.reported, self.name, values, args, kwargs, in_python)
+            return dispatch(self.reported, self.name, values, args, kwargs, in_python)
         try:
-            return ask(self.reported, self.name, values, args, kwargs)
+            return dispatch(self.reported, self.name, values, args, kwargs)
         except TypeError:  # another operand may know what to do
             return NotImplemented
 
@@ -185,17 +186,17 @@ def release() -> None:
                 interceptor.end()
 
 
-def expect(kind: type) -> None:
+def enable_for(kind: type) -> None:
     """Let public functions ask from now on if instances of a type override them."""
-    if overrides(kind) and not _expecting:
-        _expecting.append(None)
+    if overrides(kind) and not _enabled_for_values:
+        _enabled_for_values.append(None)
         intercept()
 
 
-_expecting: list[None] = []  # not empty once a value that overrides was seen
+_enabled_for_values: list[None] = []  # not empty once a value that overrides was seen
 
 
-def overridden(function: Any, *args: Any, **kwargs: Any) -> Any:
+def try_overrides(function: Any, *args: Any, **kwargs: Any) -> Any:
     """What a call gives that no tensor is for, by an argument that overrides the function.
 
     NotImplemented without one. A class that is none of tensors is noticed here, when a function
@@ -205,7 +206,7 @@ def overridden(function: Any, *args: Any, **kwargs: Any) -> Any:
     public = _public_function(function) if values else None
     if public is None:
         return NotImplemented
-    expect(type(values[0]))
+    enable_for(type(values[0]))
     return public(*args, **kwargs)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
 from tensorflow_lite_clone.core.forwarding import Missing, Parameters, forwarder, has_parameters
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
@@ -313,7 +313,7 @@ class _Checks:
 
     def check(self, args: tuple, kwargs: dict[str, Any], types: tuple) -> Any:
         """Call the function, with arguments that were read."""
-        result = overridden(self.function, *args, **kwargs)
+        result = try_overrides(self.function, *args, **kwargs)
         if result is not NotImplemented:
             return result
         if self.signature is None:
@@ -330,7 +330,7 @@ class _Checks:
         """What a call gives that raised `error`: mostly an error."""
         if isinstance(error, NotStrided):
             return error.answer(self.function.__name__, *args, **kwargs)
-        result = overridden(self.function, *args, **kwargs)  # of something in a list
+        result = try_overrides(self.function, *args, **kwargs)  # of something in a list
         if result is not NotImplemented:
             return result
         assert self.signature is not None

@@ -40,23 +40,23 @@ plain_types: set[type] = {int, float, bool, complex, str, bytes, type(None), typ
 #: Not empty while a mode is on in some thread: the thread's own modes are looked at only then.
 active_modes: list[Any] = []
 
-#: What is asked: modes and arguments, modes alone, nobody.
-ENABLED, MODES_ONLY, NOTHING = range(3)
+#: What is disabled: nothing, ``__torch_function__`` of arguments, that of modes too.
+ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
 
 class _State(threading.local):
-    """What is asked in this thread."""
+    """The modes of this thread, and what is disabled in it."""
 
     def __init__(self) -> None:  # called once per thread
         self.modes: list[Any] = []
-        self.asks = ENABLED
+        self.disabled = ENABLED
 
 
 state = _State()
 
 
-class asking:  # noqa: N801  a block, such as contextlib's
-    """A block in which `what` is asked, and no more than outside of it but with `anew`."""
+class disabling:  # noqa: N801  a block, such as contextlib's
+    """A block in which `what` is disabled, and what is outside of it but with `anew`."""
 
     __slots__ = ("_anew", "_before", "_what")
 
@@ -64,19 +64,19 @@ class asking:  # noqa: N801  a block, such as contextlib's
         self._what, self._anew = what, anew
 
     def __enter__(self) -> None:
-        self._before = state.asks
-        state.asks = self._what if self._anew else max(self._before, self._what)
+        self._before = state.disabled
+        state.disabled = self._what if self._anew else max(self._before, self._what)
 
     def __exit__(self, *error: object) -> None:
-        state.asks = self._before
+        state.disabled = self._before
 
 
-def asking_nobody(function: _F) -> _F:
-    """Decorator: nobody is asked while the function runs."""
+def without_overrides(function: _F) -> _F:
+    """Decorator: all overrides are disabled while the function runs."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with asking(NOTHING):
+        with disabling(ALL_DISABLED):
             return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
@@ -105,6 +105,8 @@ def overloaded(values: Iterable[Any]) -> list[Any]:
 
 def overloaded_arguments(args: tuple, kwargs: dict[str, Any]) -> list[Any]:
     """`overloaded`, of the arguments of a call and what lists and tuples among them hold."""
+    if plain_types.issuperset([*map(type, args), *map(type, kwargs.values())]):
+        return []
     values: list[Any] = []
     for value in (*args, *kwargs.values()):
         if isinstance(value, (list, tuple)) and not overrides(type(value)):
@@ -115,7 +117,7 @@ def overloaded_arguments(args: tuple, kwargs: dict[str, Any]) -> list[Any]:
     return overloaded(values)
 
 
-def ask(
+def dispatch(
     function: Any,
     name: str,
     values: list[Any],
@@ -129,7 +131,7 @@ def ask(
     has written `in_python`.
     """
     types = tuple([type(value) for value in values])
-    modes = state.modes if state.asks < NOTHING else []
+    modes = state.modes if state.disabled < ALL_DISABLED else []
     if modes:
         mode = modes.pop()
         try:

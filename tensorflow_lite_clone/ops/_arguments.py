@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._operands import cast
@@ -24,13 +24,13 @@ def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1)
         )
 
 
-def refused(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
+def override_or_raise(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
     """What an argument that overrides `function` makes of a call that no tensor is for.
 
     Without one raises torch's TypeError if there was an AttributeError because the first argument
     is no Tensor, or else `error`.
     """
-    result = overridden(function, *args, **kwargs)
+    result = try_overrides(function, *args, **kwargs)
     if result is not NotImplemented:
         return result
     if isinstance(error, AttributeError):
@@ -38,12 +38,12 @@ def refused(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
     raise error
 
 
-def not_a_tensor(function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+def override_or_type_error(function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
     """What `value`, or another argument, makes of the call by overriding `function`.
 
     Without one raises torch's TypeError.
     """
-    return refused(AttributeError("_storage"), function, value, *args, **kwargs)
+    return override_or_raise(AttributeError("_storage"), function, value, *args, **kwargs)
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
@@ -28,7 +28,11 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
-from tensorflow_lite_clone.ops._arguments import expect_tensor, not_a_tensor, refused
+from tensorflow_lite_clone.ops._arguments import (
+    expect_tensor,
+    override_or_raise,
+    override_or_type_error,
+)
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -90,7 +94,7 @@ def unary(
         try:
             storage = input._storage
         except AttributeError as error:
-            return refused(error, function, input)
+            return override_or_raise(error, function, input)
         except NotStrided as reason:
             return reason.answer(name, input)
         array = storage.laid
@@ -159,7 +163,7 @@ def unary(
                     storage.bump()
                     return input
         else:
-            return not_a_tensor(function_, input)
+            return override_or_type_error(function_, input)
         return write_pointwise(op, input)
 
     if inplace is None:
@@ -258,7 +262,7 @@ def binary(
             b, free = None, a.__class__ is Free
         else:
             result = general(input, other)
-            return overridden(operator, input, other) if result is NotImplemented else result
+            return try_overrides(operator, input, other) if result is NotImplemented else result
         try:
             call = calls[backend]
         except KeyError:
@@ -317,7 +321,7 @@ def binary(
             or storage.__class__ is Free
         ):
             result = general(other, self)
-            return overridden(reflected, self, other) if result is NotImplemented else result
+            return try_overrides(reflected, self, other) if result is NotImplemented else result
         backend = storage.backend
         left = backend.constant(other, right.dtype)
         result = run(op, backend, (left, right), {})
@@ -354,14 +358,14 @@ def binary(
                     if out is None
                     else write_out(name, out, result, (input, other), elementwise=True)
                 )
-        return refused(wrong_operands(name, input, other), function, input, other)
+        return override_or_raise(wrong_operands(name, input, other), function, input, other)
 
     def assigning(self, other):
         try:
             if assign is not None and _assigned(op, self, other, slow):
                 return self
             result = write_pointwise(op, self, (other,))
-            return overridden(assigning, self, other) if result is NotImplemented else result
+            return try_overrides(assigning, self, other) if result is NotImplemented else result
         except NotStrided as reason:
             return reason.answer(f"{name}_", self, other)
 
@@ -370,7 +374,7 @@ def binary(
             result = assigning(input, other)
             if result is not NotImplemented:
                 return result
-        return refused(wrong_operands(f"{name}_", input, other), function_, input, other)
+        return override_or_raise(wrong_operands(f"{name}_", input, other), function_, input, other)
 
     function.with_numbers = with_numbers
     function.reflected = reflected

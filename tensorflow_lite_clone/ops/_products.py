@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -31,12 +31,12 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
     return apply(op, *inputs, **parameters)
 
 
-def of_others(error: Exception, function: Any, *values: Any) -> Any:
+def overridden(error: Exception, function: Any, *values: Any) -> Any:
     """What one of the values makes of a product that is not of tensors alone, by overriding it.
 
     Without one raises torch's TypeError, or `error`.
     """
-    result = overridden(function, *values)
+    result = try_overrides(function, *values)
     if result is NotImplemented:
         expect_tensors(function.__name__, *values)
         raise error

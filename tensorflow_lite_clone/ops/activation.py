@@ -10,7 +10,7 @@ from tensorflow_lite_clone.core.dtypes import float64
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.ops._arguments import refused
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -48,7 +48,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     try:
         return _relu.inplace(input) if inplace else _relu(input)
     except TypeError as error:
-        return refused(error, relu, input, inplace)
+        return override_or_raise(error, relu, input, inplace)
 
 
 export(_relu.inplace, "torch", "method", "functional", name="relu_")

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.ops._arguments import refused
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -179,7 +179,7 @@ def div(
         try:
             return _divide(input, other, out=out)
         except TypeError as error:
-            return refused(error, div, input, other)
+            return override_or_raise(error, div, input, other)
     return pointwise(_rounded(rounding_mode), input, other, out=out)
 
 
@@ -212,7 +212,7 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
     try:
         return _divide(input, other, out=out)
     except TypeError as error:
-        return refused(error, true_divide, input, other)
+        return override_or_raise(error, true_divide, input, other)
 
 
 export(_divide.inplace, "method", name="true_divide_")
@@ -270,7 +270,7 @@ def add(
     try:
         return _add(input, _scaled(input, other, alpha), out=out)
     except TypeError as error:
-        return refused(error, add, input, other)
+        return override_or_raise(error, add, input, other)
 
 
 @public("method", flat=True)
@@ -281,7 +281,7 @@ def add_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     try:
         return _add.inplace(input, _scaled(input, other, alpha))
     except TypeError as error:
-        return refused(error, add_, input, other)
+        return override_or_raise(error, add_, input, other)
 
 
 @public("torch", "method", names=("sub", "subtract"), flat=True)
@@ -296,7 +296,7 @@ def sub(
     try:
         return _sub(input, _scaled(input, other, alpha), out=out)
     except TypeError as error:
-        return refused(error, sub, input, other)
+        return override_or_raise(error, sub, input, other)
 
 
 @public("method", names=("sub_", "subtract_"), flat=True)
@@ -307,7 +307,7 @@ def sub_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     try:
         return _sub.inplace(input, _scaled(input, other, alpha))
     except TypeError as error:
-        return refused(error, sub_, input, other)
+        return override_or_raise(error, sub_, input, other)
 
 
 @public("torch")

@@ -11,13 +11,13 @@ from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_op
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, of_others, product, times
+from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, overridden, product, times
 from tensorflow_lite_clone.ops._single import apply_to_three, apply_to_two
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -107,7 +107,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
     except AttributeError as error:
-        return of_others(error, matmul, input, other)
+        return overridden(error, matmul, input, other)
     except NotImplementedError:
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
@@ -184,13 +184,13 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
 
 
 @public("method", flat=True)
-def __matmul__(self: Tensor, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Tensor) else overridden(__matmul__, self, other)
+def __matmul__(self: Tensor, y: Any) -> Any:
+    return matmul(self, y) if isinstance(y, Tensor) else try_overrides(__matmul__, self, y)
 
 
 @public("method", flat=True)
-def __rmatmul__(self: Tensor, left: Any) -> Any:
-    return matmul(left, self) if isinstance(left, Tensor) else overridden(__rmatmul__, self, left)
+def __rmatmul__(self: Tensor, x: Any) -> Any:
+    return matmul(x, self) if isinstance(x, Tensor) else try_overrides(__rmatmul__, self, x)
 
 
 @public("torch", "method", flat=True)
@@ -200,7 +200,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     try:
         expect_tensors("mm", input, mat2)
     except TypeError as error:
-        return of_others(error, mm, input, mat2)
+        return overridden(error, mm, input, mat2)
     if input.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:
@@ -215,7 +215,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     try:
         expect_tensors("bmm", input, mat2)
     except TypeError as error:
-        return of_others(error, bmm, input, mat2)
+        return overridden(error, bmm, input, mat2)
     _check_batches(input, mat2)
     return matmul(input, mat2)
 
@@ -470,7 +470,7 @@ def linear(
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
     except AttributeError as error:
-        return of_others(error, linear, input, weight, bias)
+        return overridden(error, linear, input, weight, bias)
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if not input.ndim:

@@ -9,10 +9,10 @@ from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operan
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.errors import NotStrided
-from tensorflow_lite_clone.core.interception import overridden
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import also_self
-from tensorflow_lite_clone.ops._arguments import refused
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     pointwise,
@@ -97,7 +97,7 @@ def _power(input: Tensor, exponent: Any) -> Any:
         return _pow(input, exponent)
     number = as_number(exponent)
     if number is None:
-        return overridden(_power, input, exponent)
+        return try_overrides(_power, input, exponent)
     return pointwise(PowScalar, _static_exponent(input, number), exponent=number)
 
 
@@ -106,7 +106,7 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
         return _pow.inplace(input, exponent)
     number = as_number(exponent)
     if number is None:
-        return overridden(_write_power, input, exponent)
+        return try_overrides(_write_power, input, exponent)
     dtype = _static_exponent(input, number).dtype
     if dtype is not input.dtype:
         raise uncastable(dtype, input.dtype)
@@ -118,7 +118,7 @@ def __rpow__(self: Tensor, base: Any) -> Any:
         return _pow(base, self)
     number = as_number(base)
     if number is None:
-        return overridden(__rpow__, self, base)
+        return try_overrides(__rpow__, self, base)
     return _pow(number, self).contiguous()
 
 
@@ -139,12 +139,12 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         except NotStrided as reason:
             return reason.answer("pow", input, exponent)
         if result is NotImplemented:
-            return refused(wrong_operands("pow", input, exponent), pow, input, exponent)
+            return override_or_raise(wrong_operands("pow", input, exponent), pow, input, exponent)
     else:
         try:
             result = _pow(input, exponent).contiguous()  # as PyTorch's function for it
         except TypeError as error:
-            return refused(error, pow, input, exponent)
+            return override_or_raise(error, pow, input, exponent)
     return (
         result
         if out is None
@@ -232,7 +232,7 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     try:
         return _square(input, out=out)
     except TypeError as error:
-        return refused(error, square, input)
+        return override_or_raise(error, square, input)
 
 
 @public("torch", "method")

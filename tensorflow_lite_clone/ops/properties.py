@@ -10,12 +10,12 @@ from tensorflow_lite_clone.autograd.apply import apply_view, wrap
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
-from tensorflow_lite_clone.core.interception import expect
+from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.core.torch_function import asking_nobody
+from tensorflow_lite_clone.core.torch_function import without_overrides
 from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.ops._arguments import not_a_tensor
+from tensorflow_lite_clone.ops._arguments import override_or_type_error
 from tensorflow_lite_clone.ops._operands import operand_dtype
 from tensorflow_lite_clone.ops.shape import View
 from tensorflow_lite_clone.storage import Free, Storage, offset_of
@@ -32,7 +32,7 @@ def is_tensor(obj: Any, /) -> bool:
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
     if not isinstance(input, Tensor):
-        return not_a_tensor(is_floating_point, input)
+        return override_or_type_error(is_floating_point, input)
     return input.dtype.kind == "f"
 
 
@@ -40,7 +40,7 @@ def is_floating_point(input: Tensor) -> bool:
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     if not isinstance(input, Tensor):
-        return not_a_tensor(is_complex, input)
+        return override_or_type_error(is_complex, input)
     return input.dtype.kind == "c"
 
 
@@ -163,7 +163,7 @@ def _attributes(tensor: Tensor) -> dict:
 
 def _over(cls: type, storage: Storage) -> Any:
     """A `cls` over `storage`, outside of any graph."""
-    expect(cls)
+    enable_for(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage, tensor._edge, tensor._view = storage, None, None
     return tensor
@@ -211,7 +211,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     return result
 
 
-@asking_nobody
+@without_overrides
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
     """An instance of `cls`, a subclass of Tensor, over the memory of `data`, out of any graph."""
     return data.detach().as_subclass(cls).requires_grad_(require_grad)
@@ -221,7 +221,7 @@ export(staticmethod(_make_subclass), "method", name="_make_subclass")
 
 
 @public("method")
-@asking_nobody
+@without_overrides
 def __copy__(self: Tensor) -> Tensor:
     """Another tensor over the same memory, as a leaf."""
     result = _over(type(self), self._storage)
@@ -272,7 +272,7 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
     return Storage(view, backend, fresh)
 
 
-@asking_nobody
+@without_overrides
 def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype."""
     if not args:

@@ -30,7 +30,7 @@ from tensorflow_lite_clone.core.strides import (
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import refused
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.slices import offset_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -209,7 +209,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     try:
         storage = input._storage
     except AttributeError as error:
-        return refused(error, reshape, input, *args, **shape)
+        return override_or_raise(error, reshape, input, *args, **shape)
     array = storage.array
     source = array.shape
     if shape:
@@ -282,7 +282,7 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     except NotStrided as reason:
         return reason.answer("permute", input, *args, **dims)
     except TypeError as error:
-        return refused(error, permute, input, *args, **dims)
+        return override_or_raise(error, permute, input, *args, **dims)
     order = sizes_of(args, "dims", dims)
     return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
 
@@ -321,7 +321,7 @@ def transpose(
     except NotStrided as reason:
         return reason.answer("transpose", input, dim0, dim1)
     except TypeError as error:
-        return refused(error, transpose, input, dim0, dim1)
+        return override_or_raise(error, transpose, input, dim0, dim1)
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     if type(dim0) is not int or type(dim1) is not int:
@@ -347,7 +347,7 @@ def t(input: Tensor) -> Tensor:
     except NotStrided as reason:
         return reason.answer("t", input)
     except TypeError as error:
-        return refused(error, t, input)
+        return override_or_raise(error, t, input)
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.interception import expect
+from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.torch_function import (
-    NOTHING,
-    asking,
+    ALL_DISABLED,
     disabled,
+    disabling,
     overrides,
     plain_types,
 )
@@ -45,7 +45,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if isinstance(data, Tensor) and type(data) is not Tensor and overrides(type(data)):
             return _parameter_of(data, requires_grad)
         parameter = _alias(cls, data)
-        with asking(NOTHING):
+        with disabling(ALL_DISABLED):
             if requires_grad and parameter.dtype.kind not in "fc":
                 raise RuntimeError(
                     "Only Tensors of floating point and complex dtype can require gradients"
@@ -94,7 +94,7 @@ class Buffer(Tensor):
 def _alias(cls: type, data: Tensor | None) -> Any:
     if data is None:
         data = Tensor()
-    expect(cls)
+    enable_for(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage = data._storage
     tensor._edge = None

@@ -9,9 +9,9 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import (
-    MODES_ONLY,
-    asking,
+    SUBCLASSES_DISABLED,
     converted,
+    disabling,
     plain_types,
 )
 from tensorflow_lite_clone.storage import Storage
@@ -91,7 +91,7 @@ class Tensor:
         """
         if not all([issubclass(cls, kind) for kind in types]):
             return NotImplemented
-        with asking(MODES_ONLY):
+        with disabling(SUBCLASSES_DISABLED):
             result = func(*args, **(kwargs or {}))
             if cls is Tensor or func in unconverted():
                 return result

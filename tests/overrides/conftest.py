@@ -12,13 +12,13 @@ from tensorflow_lite_clone.core import interception
 @pytest.fixture
 def idle() -> Iterator[None]:
     """Functions have their own code, whatever ran in this process before."""
-    count, expecting = len(interception._reasons), list(interception._expecting)
+    count, expecting = len(interception._reasons), list(interception._enabled_for_values)
     for _ in range(count):
         interception.release()
-    interception._expecting.clear()
+    interception._enabled_for_values.clear()
     yield
     while interception._reasons:
         interception.release()
     for _ in range(count):
         interception.intercept()
-    interception._expecting[:] = expecting
+    interception._enabled_for_values[:] = expecting

@@ -73,7 +73,7 @@ OPERATORS = {
 def test_functions(idle: None) -> None:
     for function, args in CALLS:
         assert function(*args).__name__ == function.__name__
-        interception._expecting.clear()
+        interception._enabled_for_values.clear()
         interception.release()
 
 
