@@ -34,9 +34,9 @@ from tensorflow_lite_clone.core.torch_function import (
     overloaded,
     overrides,
     state,
+    unconverted,
 )
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.tensor.tensor import unconverted
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -170,7 +170,7 @@ def enable_reentrant_dispatch() -> AbstractContextManager[None]:
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """Functions whose results ``Tensor.__torch_function__`` gives as they are."""
-    return set(unconverted())
+    return set(unconverted)
 
 
 @functools.cache

@@ -124,7 +124,8 @@ class Interceptor:
 def _code(free: tuple[str, ...]) -> CodeType:
     scope: dict[str, Any] = {}
     exec(compile(_CODE.format(free=", ".join(free)), "<interception>", "exec"), scope)
-    return scope["close"](*free).__code__
+    code: CodeType = scope["close"](*free).__code__
+    return code
 
 
 _interceptors: dict[FunctionType, Interceptor] = {}

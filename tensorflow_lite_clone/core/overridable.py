@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.core.interception import add
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.torch_function import unconverted
 
 #: Places of the face, and what PyTorch calls them.
 PLACES = {
@@ -67,6 +68,7 @@ OTHER_OPERATORS = frozenset(
 
 def add_all(tensor: type) -> None:
     """Let what `public` collected be intercepted, and what is bound to the class of tensors."""
+    unconverted.update([vars(tensor)[name].__get__ for name in ("_base", "grad")])
     for place, called in PLACES.items():
         for name, function in EXPORTS[place].items():
             if place != "torch" or name not in NEVER:

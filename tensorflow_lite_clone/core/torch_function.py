@@ -37,6 +37,9 @@ disabled = _Disabled()
 #: Types that override nothing: Python's own, `Tensor` and those that the package makes most of.
 plain_types: set[type] = {int, float, bool, complex, str, bytes, type(None), type(...), slice}
 
+#: Functions whose results ``Tensor.__torch_function__`` gives as they are.
+unconverted: set[Any] = set()
+
 #: Not empty while a mode is on in some thread: the thread's own modes are looked at only then.
 active_modes: list[Any] = []
 

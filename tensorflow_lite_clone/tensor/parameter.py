@@ -36,7 +36,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         convert = getattr(type(data), "_as_parameter", None)
@@ -81,7 +81,7 @@ class Buffer(Tensor):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     persistent: bool
 

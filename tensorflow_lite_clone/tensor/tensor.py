@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
@@ -13,6 +12,7 @@ from tensorflow_lite_clone.core.torch_function import (
     converted,
     disabling,
     plain_types,
+    unconverted,
 )
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import printing
@@ -93,7 +93,7 @@ class Tensor:
             return NotImplemented
         with disabling(SUBCLASSES_DISABLED):
             result = func(*args, **(kwargs or {}))
-            if cls is Tensor or func in unconverted():
+            if cls is Tensor or func in unconverted:
                 return result
             return converted(result, cls, Tensor)
 
@@ -151,13 +151,6 @@ class Tensor:
 
 
 plain_types.add(Tensor)
-
-
-@cache
-def unconverted() -> set[Any]:
-    """Functions whose results `Tensor.__torch_function__` gives as they are."""
-    members: Any = vars(Tensor)
-    return {members["_base"].__get__, members["grad"].__get__}
 
 
 _new = object.__new__
