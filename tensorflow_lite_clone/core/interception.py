@@ -22,6 +22,7 @@ from tensorflow_lite_clone.core.torch_function import (
     active_modes,
     disabling,
     dispatch,
+    intercepting,
     overloaded_arguments,
     overrides,
     plain_types,
@@ -130,7 +131,6 @@ def _code(free: tuple[str, ...]) -> CodeType:
 
 _interceptors: dict[FunctionType, Interceptor] = {}
 _lock = threading.RLock()
-_reasons: list[None] = []  # why functions are intercepted: modes, and values that override
 
 
 def add(
@@ -150,7 +150,7 @@ def add(
         if isinstance(function, FunctionType) and function not in _interceptors:
             interceptor = Interceptor(function, name, reported or function, arguments, operator)
             _interceptors[function] = interceptor
-            if _reasons:
+            if intercepting:
                 interceptor.begin()
 
 
@@ -172,8 +172,8 @@ def interceptors() -> list[Interceptor]:
 def intercept() -> None:
     """Let public functions ask, until `release` was called as often."""
     with _lock:
-        _reasons.append(None)
-        if len(_reasons) == 1:
+        intercepting.append(None)
+        if len(intercepting) == 1:
             for interceptor in _interceptors.values():
                 interceptor.begin()
 
@@ -181,8 +181,8 @@ def intercept() -> None:
 def release() -> None:
     """Take one `intercept` back."""
     with _lock:
-        _reasons.pop()
-        if not _reasons:
+        intercepting.pop()
+        if not intercepting:
             for interceptor in _interceptors.values():
                 interceptor.end()
 
@@ -203,7 +203,7 @@ def try_overrides(function: Any, *args: Any, **kwargs: Any) -> Any:
     NotImplemented without one. A class that is none of tensors is noticed here, when a function
     does not know what to do with its first instance.
     """
-    values = [] if _reasons else overloaded_arguments(args, kwargs)
+    values = [] if intercepting else overloaded_arguments(args, kwargs)
     public = _public_function(function) if values else None
     if public is None:
         return NotImplemented

@@ -43,6 +43,9 @@ unconverted: set[Any] = set()
 #: Not empty while a mode is on in some thread: the thread's own modes are looked at only then.
 active_modes: list[Any] = []
 
+#: Not empty while public functions look for overrides at all, see `core.interception`.
+intercepting: list[None] = []
+
 #: What is disabled: nothing, ``__torch_function__`` of arguments, that of modes too.
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
 
@@ -79,6 +82,8 @@ def without_overrides(function: _F) -> _F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not intercepting:
+            return function(*args, **kwargs)
         with disabling(ALL_DISABLED):
             return function(*args, **kwargs)
 

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.core.torch_function import without_overrides
+from tensorflow_lite_clone.core.torch_function import plain_types, without_overrides
 from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops._arguments import override_or_type_error
 from tensorflow_lite_clone.ops._operands import operand_dtype
@@ -163,7 +163,8 @@ def _attributes(tensor: Tensor) -> dict:
 
 def _over(cls: type, storage: Storage) -> Any:
     """A `cls` over `storage`, outside of any graph."""
-    enable_for(cls)
+    if cls not in plain_types:
+        enable_for(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage, tensor._edge, tensor._view = storage, None, None
     return tensor

@@ -7,10 +7,12 @@ from typing import Any
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.torch_function import (
     ALL_DISABLED,
+    active_modes,
     disabled,
     disabling,
     overrides,
     plain_types,
+    state,
 )
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -42,15 +44,17 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         convert = getattr(type(data), "_as_parameter", None)
         if convert is not None:
             return convert(data, requires_grad)
-        if isinstance(data, Tensor) and type(data) is not Tensor and overrides(type(data)):
+        if type(data) not in plain_types and overrides(type(data)):
             return _parameter_of(data, requires_grad)
+        if active_modes and state.disabled < ALL_DISABLED:  # which see no part of it
+            with disabling(ALL_DISABLED):
+                return Parameter.__new__(cls, data, requires_grad)
         parameter = _alias(cls, data)
-        with disabling(ALL_DISABLED):
-            if requires_grad and parameter.dtype.kind not in "fc":
-                raise RuntimeError(
-                    "Only Tensors of floating point and complex dtype can require gradients"
-                )
-            parameter.requires_grad_(requires_grad)
+        if requires_grad and parameter.dtype.kind not in "fc":
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
+        parameter.requires_grad_(requires_grad)
         return parameter
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -94,7 +98,8 @@ class Buffer(Tensor):
 def _alias(cls: type, data: Tensor | None) -> Any:
     if data is None:
         data = Tensor()
-    enable_for(cls)
+    if cls not in plain_types:
+        enable_for(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage = data._storage
     tensor._edge = None

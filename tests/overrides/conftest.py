@@ -12,12 +12,12 @@ from tensorflow_lite_clone.core import interception
 @pytest.fixture
 def idle() -> Iterator[None]:
     """Functions have their own code, whatever ran in this process before."""
-    count, expecting = len(interception._reasons), list(interception._enabled_for_values)
+    count, expecting = len(interception.intercepting), list(interception._enabled_for_values)
     for _ in range(count):
         interception.release()
     interception._enabled_for_values.clear()
     yield
-    while interception._reasons:
+    while interception.intercepting:
         interception.release()
     for _ in range(count):
         interception.intercept()
