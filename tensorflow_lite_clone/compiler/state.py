@@ -27,7 +27,7 @@ class _Watched(Tensor):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     @property
     def _storage(self) -> Storage:  # type: ignore[override]

@@ -40,7 +40,7 @@ class SparseTensor(Tensor):
 
     __slots__ = ("_coalesced", "_elements", "_places", "_size")
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     _edge = None  # the graph is that of the values
     _view = None

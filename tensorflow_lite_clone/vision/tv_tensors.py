@@ -21,7 +21,7 @@ __all__ = ["BoundingBoxFormat", "BoundingBoxes", "Image", "Mask", "TVTensor", "V
 class TVTensor(Tensor):
     """What the kinds share: they are made of data, or of a tensor without a copy."""
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     least_dimensions = 0
 

@@ -98,7 +98,7 @@ class Sharded(Tensor):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     cut: Cut
 

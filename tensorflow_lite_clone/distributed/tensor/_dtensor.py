@@ -37,7 +37,7 @@ class DTensor(Tensor):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     _local_tensor: Tensor
     _spec: Layout

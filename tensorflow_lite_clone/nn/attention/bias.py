@@ -31,7 +31,7 @@ class CausalBias(Tensor):
 
     __slots__ = ()
 
-    __torch_function__ = disabled  # type: ignore[assignment]
+    __torch_function__ = disabled
 
     variant: CausalVariant
     seq_len_q: int
