@@ -332,3 +332,15 @@ def test_counting_is_seen_by_no_hook_and_draws_nothing():
     finally:
         hooks.remove(watch)
     assert seen == [] and tlc.equal(tlc.rand(3), expected)
+
+
+def test_a_model_without_elements_costs_as_much():
+    def costs(device):
+        model = tlc.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, device=device)
+        x = tlc.zeros(2, 5, 8, device=device, requires_grad=True)
+        with Costs() as found:
+            model(x).softmax(-1).sum().backward()
+        return found
+
+    there, here = costs("meta"), costs(DEVICE)
+    assert there.flops == here.flops and there.bytes == here.bytes
