@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core import float32_precision
 from tensorflow_lite_clone.core.device import Device, finders, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 
-_FOLDERS = {"cpu": "numpy", "cuda": "cupy"}  # device types served by a folder of another name
+_FOLDERS = {"cpu": "numpy", "cuda": "cupy", "meta": "meta"}  # this package's device types
 _INSTALL = {
     "cuda": "For CUDA devices: pip install 'tensorflow_lite_clone[cuda12]' where the NVIDIA driver "
     "is one of CUDA 12, [cuda13] where it is one of CUDA 13.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from tensorflow_lite_clone.core.signature import classes, is_int
@@ -82,12 +83,12 @@ class Device:
         return (Device, (self.type, self.index))
 
     def __enter__(self) -> Device:
-        _Default.stack.append(_Default.device)
-        _Default.device = self
+        _default.outer.append(_default.device)
+        _default.device = self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _Default.device = _Default.stack.pop()
+        _default.device = _default.outer.pop()
 
 
 class Layout:
@@ -129,22 +130,31 @@ def is_layout(value: object) -> bool:
 classes["is_layout"] = is_layout
 
 
-class _Default:
-    unnamed = Device("cpu")  # what holds where no program has named one
-    device = unnamed
-    stack: list[Device] = []
+_UNNAMED = Device("cpu")  # the default where no program has named one
+
+
+class _Default(threading.local):
+    """Each thread has its own, so that one may make modules on ``meta`` beside others."""
+
+    def __init__(self) -> None:
+        self.device = _UNNAMED
+        self.outer: list[Device] = []  # what holds again behind the `with` blocks that are open
+
+
+_default = _Default()
 
 
 def get_default_device() -> Device:
-    """The device on which tensors are made when none is named."""
-    return _Default.device
+    """The device on which this thread makes tensors when none is named."""
+    return _default.device
 
 
 def named_default_device() -> Device | None:
     """The default device if a program has named one, even the CPU: tensors are copied to it."""
-    return None if _Default.device is _Default.unnamed else _Default.device
+    device = _default.device
+    return None if device is _UNNAMED else device
 
 
 def set_default_device(device: Device | str | int | None) -> None:
-    """Set the device on which tensors are made when none is named; None means the CPU."""
-    _Default.device = _Default.unnamed if device is None else Device(device)
+    """Set the device on which this thread makes tensors when none is named; None: the CPU."""
+    _default.device = _UNNAMED if device is None else Device(device)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import unwrap
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeGuard
 
@@ -250,6 +251,7 @@ def _multiplies(function: Any, seen: set[Any]) -> bool:
     if function in seen:
         return False
     seen.add(function)
+    function = unwrap(function)
     names = _names(function.__code__)
     if "matmul" in names:
         return True

@@ -116,6 +116,18 @@ def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
 
     Zero-dim CPU tensors join tensors of another device, as in PyTorch.
     """
+    backend = common_backend(values)
+    operands = []
+    for value in values:
+        if not isinstance(value, Tensor):
+            operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
+            continue
+        operands.append(cast(joined(value, backend), dtype))
+    return operands
+
+
+def common_backend(values: tuple) -> Any:
+    """The backend of the first Tensor that has dimensions, else of the first one."""
     backend = None
     for value in values:
         if isinstance(value, Tensor) and (backend is None or value.ndim):
@@ -123,15 +135,14 @@ def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
             if value.ndim:
                 break
     assert backend is not None
-    operands = []
-    for value in values:
-        if not isinstance(value, Tensor):
-            operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
-            continue
-        if value._storage.backend is not backend and not value.ndim and value.is_cpu:
-            value = value.to(backend.device)
-        operands.append(cast(value, dtype))
-    return operands
+    return backend
+
+
+def joined(value: Tensor, backend: Any) -> Tensor:
+    """A zero-dim CPU tensor on `backend`; any other as it is."""
+    if value._storage.backend is not backend and not value.ndim and value.is_cpu:
+        return value.to(backend.device)
+    return value
 
 
 def expect_constant(function: str, name: str, tensor: Tensor | None) -> None:

@@ -21,7 +21,14 @@ from tensorflow_lite_clone.ops._elementwise import (
     wrong_operands,
 )
 from tensorflow_lite_clone.ops._formulas import no_gradient, widened
-from tensorflow_lite_clone.ops._operands import as_number, as_operands, cast, operand_dtype
+from tensorflow_lite_clone.ops._operands import (
+    as_number,
+    as_operands,
+    cast,
+    common_backend,
+    joined,
+    operand_dtype,
+)
 from tensorflow_lite_clone.ops._pointwise import binary
 from tensorflow_lite_clone.ops.complex_numbers import complex as make_complex
 from tensorflow_lite_clone.tensor import Tensor
@@ -66,14 +73,21 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{condition.dtype.short_name}"
         )
-    if isinstance(input, Tensor) and isinstance(other, Tensor) and input.dtype is other.dtype:
+    if (
+        isinstance(input, Tensor)
+        and isinstance(other, Tensor)
+        and input.dtype is other.dtype
+        and input._storage.backend is other._storage.backend is condition._storage.backend
+    ):
         result = apply_pointwise(Where, condition, input, other)
         return result if out is None else write_out("where", out, result, (condition, input, other))
     values = [v if isinstance(v, Tensor) else as_number(v) for v in (input, other)]
     if values[0] is None or values[1] is None:
         raise wrong_operands("where", condition, input, other)
+    backend = common_backend((condition, *values))
+    condition = joined(condition, backend)
     x, y = _alternatives(condition, *values)
-    result = apply_pointwise(Where, condition, x, y)
+    result = apply_pointwise(Where, condition, joined(x, backend), joined(y, backend))
     return result if out is None else write_out("where", out, result, (condition, input, other))
 
 

@@ -38,7 +38,7 @@ from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
-from tensorflow_lite_clone.ops.slices import Select, Slice, unbind
+from tensorflow_lite_clone.ops.slices import Select, Slice, unbind_method
 from tensorflow_lite_clone.tensor import Tensor
 
 _active_hooks = hooks.active
@@ -196,7 +196,8 @@ def _basic_part(x: Tensor, found: Parsed) -> Tensor:
 def _one_mask(x: Tensor, extra: list) -> Any:
     """The mask, if the index is but a mask of leading dimensions."""
     place, mask = extra[0]
-    if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim:
+    alike = mask._storage.backend.has_values is x._storage.backend.has_values
+    if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim and alike:
         shape = x._storage.laid.shape
         check_mask(shape, mask, 0, 0)
         if not mask._storage.laid.size:  # it may be shorter than x, and finds nothing
@@ -302,7 +303,7 @@ def __iter__(self: Tensor) -> Any:
     """Iterate over the slices along the first dimension."""
     if not self._storage.laid.ndim:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(unbind(self, 0))
+    return iter(unbind_method(self, 0))
 
 
 @public("method")

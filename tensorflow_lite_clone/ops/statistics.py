@@ -231,9 +231,11 @@ def histc(
 ) -> Tensor:
     """Counts of the values in `bins` equal bins from `min` to `max`, in `input`'s dtype.
 
-    Equal limits mean the smallest and the largest value. Raises RuntimeError for bad limits.
+    Equal limits mean the smallest and the largest value. Raises RuntimeError for bad limits,
+    NotImplementedError for integers on the CPU.
     """
-    if input.dtype.kind != "f":
+    floating = input.dtype.kind == "f"
+    if not floating and (input.is_cpu or input.dtype.kind not in "iu"):
         raise NotImplementedError(
             f"\"histogram_cpu\" not implemented for '{input.dtype.short_name}'"
         )
@@ -249,7 +251,7 @@ def histc(
     if low == high:
         low, high = low - 1, high + 1
     flat = input.detach().reshape(-1)
-    if (high - low) * bins > finfo(input.dtype).max:
+    if not floating or (high - low) * bins > finfo(input.dtype).max:
         flat = cast(flat, float64)
     result = apply(Histc, flat, bins=bins, low=low, high=high)
     return delivered("histc", cast(result, input.dtype), out)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.core.errors import values_missing
 from tensorflow_lite_clone.core.shape import Shape, infer_size
 from tensorflow_lite_clone.core.strides import (
     Geometry,
@@ -148,7 +149,10 @@ def _calculates(values: tuple) -> bool:
 
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     """What a primitive gives: arrays of the shapes and dtypes that its record says."""
-    shapes = record.shapes(*values, **options)
+    try:
+        shapes = record.shapes(*values, **options)
+    except kinds.DataDependentShape:
+        raise values_missing(record.name) from None
     if counter.flops is not None:
         counter.flops += record.flops(shapes, *values, **options) if _calculates(values) else 0
     if shapes is None:

@@ -32,8 +32,8 @@ class Registry:
     """The part of `Module` that knows what the module holds."""
 
     training: bool
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
+    _parameters: dict[str, Any]  # parameters and None
+    _buffers: dict[str, Any]  # tensors and None
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
 
@@ -76,7 +76,8 @@ class Registry:
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
-        if isinstance(value, Parameter):
+        # Whether a value is a Parameter is quick to say of parameters alone.
+        if isinstance(value, Tensor) and type(value) is not Tensor and isinstance(value, Parameter):
             self._require_init("parameters")
             self._remove(name, kept="_parameters")
             self.register_parameter(name, value)
