@@ -88,9 +88,9 @@ def _pairs(x: Any, count: float) -> float:
     return count * (8 if x.dtype.kind == "c" else 2)
 
 
-def product_flops(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
+def product_flops(shapes: Any, x: Any, *args: Any, axis: int = -1, **parameters: Any) -> float:
     """(..., m, k) times (..., k, n), whatever stands for the second operand."""
-    return _pairs(x, prod(shapes) * (x.shape[-1] if x.shape else 1))
+    return _pairs(x, prod(shapes) * (x.shape[axis] if x.shape else 1))
 
 
 def added_product_flops(shapes: Any, x: Any, y: Any, z: Any, **parameters: Any) -> float:

@@ -276,7 +276,9 @@ def _qr_shapes(x: Any, /, *, mode: str = "reduced") -> Any:
 
 
 _enter("matmul", kinds.product, "promoted")
-_enter("vecdot", kinds.contraction, "promoted", shapes=kinds.vector_product)
+_enter(
+    "vecdot", kinds.contraction, "promoted", shapes=kinds.vector_product, flops=costs.product_flops
+)
 _enter("tensordot", kinds.contraction, "promoted")
 _INFO = (
     "info, here and below, is int32, per matrix: 0, or the position (from 1) of the pivot that did "
