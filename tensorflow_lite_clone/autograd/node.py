@@ -315,8 +315,8 @@ class Node(GraphNode):
     def _complain(self, place: int, storage: Storage, version: int) -> None:
         array = storage.laid
         dtype: DType = storage.backend.dtypes[array.dtype]
-        place = storage.backend.device.type
-        kind = "" if place == "cpu" else f"{place}."
+        device = storage.backend.device.type
+        kind = "" if device == "cpu" else f"{device}."
         owner = ""
         edge = (self, ~place) if place < 0 else self.edges[place]
         if edge is not None and type(edge[0]) is not Leaf:
