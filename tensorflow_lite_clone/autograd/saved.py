@@ -31,14 +31,14 @@ _own = _Own()
 class PackedValue:
     """What `pack` made of a saved value; stands in for its storage in a node."""
 
-    __slots__ = ("_packed", "_unpack", "shape", "version")
+    __slots__ = ("_packed", "_unpack", "dtype", "shape", "version")
 
     root = None
 
     def __init__(self, tensor: Tensor) -> None:
         pack, self._unpack = _own.pairs[-1]
         storage = tensor._storage
-        self.shape = storage.laid.shape
+        self.shape, self.dtype = storage.laid.shape, storage.laid.dtype
         self.version = (storage.root or storage).version  # for good: it cannot be written in place
         enabled, mode.grad = mode.grad, False
         try:

@@ -25,6 +25,14 @@ def level_outside() -> int:
     return level
 
 
+def values_missing(name: str) -> NotImplementedError:
+    """The error of PyTorch's operator `name` for tensors without values, on which it depends."""
+    return NotImplementedError(
+        f"aten::{name}: attempted to run this operator with Meta tensors, but there was no fake "
+        "impl or Meta kernel registered: its result depends on values, and they have none"
+    )
+
+
 class Interruption(Exception):
     """Ends a computation from within, because enough of it has run; whoever asked for it knows."""
 
@@ -93,13 +101,10 @@ class LinAlgError(RuntimeError):
 
 
 class NotStrided(NotImplementedError):
-    """A function of dense tensors was given a tensor of another layout, which has `functions`."""
+    """A function was given a tensor without a storage, whose class has `functions` of its own."""
 
-    def __init__(self, functions: dict[str, Callable[..., Any]]) -> None:
-        super().__init__(
-            "this function does not take sparse tensors: see torch.sparse for what does, or use "
-            "to_dense() first"
-        )
+    def __init__(self, functions: dict[str, Callable[..., Any]], message: str) -> None:
+        super().__init__(message)
         self.functions = functions
 
     def answer(self, name: str, *args: Any, **kwargs: Any) -> Any:

@@ -2,18 +2,19 @@
 
 A kind knows the shapes of results (`shapes`: a function of the primitive's arguments; a tuple of
 ints for one result, a list of them for several, None for a primitive that gives no array) and what
-an element costs (`flops`, likewise a function of the arguments). Arrays among the arguments are
-only asked for ``shape`` and ``ndim``. Batching rules are entered for kinds as well
+a call costs (`flops`, a formula of `dispatch.costs`). Arrays among the arguments are only asked for
+``shape`` and ``ndim``, by costs for ``dtype`` too. Batching rules are entered for kinds as well
 (`func.batching`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import log2, prod
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from tensorflow_lite_clone.core.shape import Shape, broadcast_shapes, infer_size
+from tensorflow_lite_clone.dispatch import costs
 
 Shapes = Shape | list[Shape] | None
 
@@ -27,50 +28,10 @@ class Kind(NamedTuple):
 
     name: str
     shapes: Callable[..., Shapes]
-    #: Floating-point operations of a call, from its arguments and the shapes of its results.
-    flops: Callable[..., float]
+    flops: costs.Formula
 
     def __repr__(self) -> str:
         return f"<kind {self.name}>"
-
-
-def first(shapes: Any) -> Shape:
-    """The shape of the first result."""
-    shape: Shape = shapes[0] if type(shapes) is list else shapes
-    return shape
-
-
-# -- what calls cost ------------------------------------------------------------------------------
-
-
-def free(shapes: Any, *args: Any, **parameters: Any) -> float:
-    """Nothing is calculated: elements are moved, compared or made."""
-    return 0
-
-
-def per_result(shapes: Any, *args: Any, **parameters: Any) -> float:
-    """One operation for an element of the result, however a device computes it."""
-    return prod(first(shapes))
-
-
-def per_operand(shapes: Any, x: Any, *args: Any, **parameters: Any) -> float:
-    """One operation for an element of the first operand."""
-    return float(prod(x.shape))
-
-
-def _per_value(shapes: Any, x: Any, index: Any, value: Any, **parameters: Any) -> float:
-    return prod(getattr(value, "shape", ()))
-
-
-def _per_product(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:
-    """A multiplication and an addition for each element of the result and of a line of `x`."""
-    return float(2 * prod(shapes) * (x.shape[-1] if x.ndim else 1))
-
-
-def _per_contraction(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:
-    """Likewise, where the number of factors in each sum follows from what vanishes."""
-    total = prod(x.shape) * prod(y.shape)
-    return 2 * (total * max(prod(shapes), 1)) ** 0.5 if total else 0
 
 
 # -- shapes ---------------------------------------------------------------------------------------
@@ -380,40 +341,28 @@ def lines(change: Callable[[int, bool], int]) -> Callable[..., Shape]:
     return shapes
 
 
-def transform_flops(
-    shapes: Any, x: Any, *args: Any, axis: Any = -1, axes: Any = None, **more: Any
-) -> float:
-    """5 n log2(n) for n points, half of it from or to real numbers: Cooley and Tukey's count."""
-    size = max(prod(x.shape), prod(shapes))
-    if axes is None:
-        axes = (axis,) if more.get("s") is None and "n" in more else range(-x.ndim, 0)
-    points = prod([max(x.shape[a], shapes[a]) for a in axes]) if size else 0
-    halved = 1 if x.dtype.kind == "c" and prod(shapes) == prod(x.shape) else 2
-    return 5 / halved * size * log2(points) if points > 1 else 0
-
-
 # -- the kinds ------------------------------------------------------------------------------------
 
-elementwise = Kind("elementwise", broadcast, per_result)
-reduction = Kind("reduction", reduced, per_operand)
-position_of_extreme = Kind("position of an extreme", reduced, per_operand)
-scan = Kind("scan", accumulated, per_operand)
-sorting = Kind("sorting", same, free)
-selection = Kind("selection", largest, free)
-gather = Kind("gather", gathered, free)
-scatter = Kind("scatter", nothing, _per_value)
-search = Kind("search", searched, free)
-product = Kind("matrix product", matrix_product, _per_product)
-contraction = Kind("contraction", contracted, _per_contraction)
-matrices = Kind("linear algebra of matrices", same, free)
-equations = Kind("linear equations", solved, free)
-transform = Kind("Fourier transform", same, transform_flops)
-transforms = Kind("Fourier transform along axes", same, transform_flops)
-view = Kind("view", same, free)
-rearrangement = Kind("rearrangement", same, free)
-indexing = Kind("indexing", indexed, free)
-creation = Kind("creation", of_data, free)
-allocation = Kind("allocation", allocated, free)
-allocation_like = Kind("allocation like an array", same, free)
-data_dependent = Kind("of data-dependent shape", unknown, free)
-query = Kind("query", nothing, free)
+elementwise = Kind("elementwise", broadcast, costs.per_result())
+reduction = Kind("reduction", reduced, costs.per_operand())
+position_of_extreme = Kind("position of an extreme", reduced, costs.per_operand())
+scan = Kind("scan", accumulated, costs.per_operand())
+sorting = Kind("sorting", same, costs.free)
+selection = Kind("selection", largest, costs.free)
+gather = Kind("gather", gathered, costs.free)
+scatter = Kind("scatter", nothing, costs.per_operand(position=2))
+search = Kind("search", searched, costs.free)
+product = Kind("matrix product", matrix_product, costs.product_flops)
+contraction = Kind("contraction", contracted, costs.contraction_flops)
+matrices = Kind("linear algebra of matrices", same, costs.free)
+equations = Kind("linear equations", solved, costs.free)
+transform = Kind("Fourier transform", same, costs.transform_flops(5, False))
+transforms = Kind("Fourier transform along axes", same, costs.transform_flops(5, True))
+view = Kind("view", same, costs.free)
+rearrangement = Kind("rearrangement", same, costs.free)
+indexing = Kind("indexing", indexed, costs.free)
+creation = Kind("creation", of_data, costs.free)
+allocation = Kind("allocation", allocated, costs.free)
+allocation_like = Kind("allocation like an array", same, costs.free)
+data_dependent = Kind("of data-dependent shape", unknown, costs.free)
+query = Kind("query", nothing, costs.free)

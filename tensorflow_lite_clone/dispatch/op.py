@@ -22,9 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from inspect import unwrap
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeGuard
 
+from tensorflow_lite_clone.dispatch.costs import Cost, free
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.dispatch.result_layout import row_major
 
 #: name -> op or composite
@@ -88,6 +91,7 @@ class Op:
     any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
     layout: Any = row_major  # the `Rule` by which results lie; None: as they are made
     primitive: str | None = None  # the op is this primitive: forward is its call and nothing else
+    cost = Cost()  # what it counts otherwise than by what it calls; a primitive has its record's
     c: Mapping[str, str] = {}  # as `Primitive.c`, where CUDA has a function for the op itself
     deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
     by_strides = False  # what a view shows depends on its input's strides (as_strided)
@@ -124,6 +128,9 @@ class Op:
         for attribute, value in list(vars(cls).items()):
             if attribute in ("forward", "write") or attribute.startswith("backward"):
                 setattr(cls, attribute, staticmethod(value))
+        if "cost" not in vars(cls) and cls.primitive is not None:
+            flops = PRIMITIVES[cls.primitive].flops
+            cls.cost = Cost(flops) if flops is free else cls.cost._replace(flops=flops)
         cls.calls = {}
         cls.plans = _Plans(cls)
         cls.inputs, _, cls.variadic = _signature(cls.forward, 1)
@@ -244,6 +251,7 @@ def _multiplies(function: Any, seen: set[Any]) -> bool:
     if function in seen:
         return False
     seen.add(function)
+    function = unwrap(function)
     names = _names(function.__code__)
     if "matmul" in names:
         return True

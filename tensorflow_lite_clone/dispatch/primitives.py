@@ -9,11 +9,10 @@ a backend has to know in order to implement it. Lists of primitives elsewhere ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.dispatch import kinds
+from tensorflow_lite_clone.dispatch import costs, kinds
 from tensorflow_lite_clone.dispatch.kinds import Kind
 
 #: Rules by which dtypes of results follow from those of the operands. Where a primitive takes a
@@ -136,12 +135,12 @@ _pointwise("sign", 1, c="sign_of({0})", kinds_of_c="fiu")
 _pointwise(
     "abs", 1, "real", c={"f": "fabs({0})", "i": "{0} < 0 ? -{0} : {0}", "u": "{0}", "b": "{0}"}
 )
-_pointwise("bitwise_invert", 1, c={"i": "~{0}", "u": "~{0}", "b": "!{0}"})
-_pointwise("conj positive", 1, flops=kinds.free)
+_pointwise("bitwise_invert", 1, c={"i": "~{0}", "u": "~{0}", "b": "!{0}"}, flops=costs.free)
+_pointwise("conj positive", 1, flops=costs.free)
 _pointwise(
-    "isfinite isinf isnan signbit", 1, "bool", c="{name}({0})", kinds_of_c="f", flops=kinds.free
+    "isfinite isinf isnan signbit", 1, "bool", c="{name}({0})", kinds_of_c="f", flops=costs.free
 )
-_pointwise("logical_not", 1, "bool", c="!{0}", kinds_of_c="fiub", flops=kinds.free)
+_pointwise("logical_not", 1, "bool", c="!{0}", kinds_of_c="fiub", flops=costs.free)
 # Of truth values the sum is whether one holds, the product whether both do.
 _pointwise("add", 2, c={**dict.fromkeys("fiu", "{0} + {1}"), "b": "{0} || {1}"})
 _pointwise("multiply", 2, c={**dict.fromkeys("fiu", "{0} * {1}"), "b": "{0} && {1}"})
@@ -149,20 +148,20 @@ _pointwise("subtract", 2, c="{0} - {1}", kinds_of_c="fiu")
 _pointwise("divide", 2, "floating", c="{0} / {1}", kinds_of_c="f")
 _pointwise("atan2 copysign hypot", 2, "floating", c="{name}({0}, {1})", kinds_of_c="f")
 _pointwise("logaddexp", 2, "floating", c="log_of_sum({0}, {1})", kinds_of_c="f")
-_pointwise("nextafter", 2, "floating")
+_pointwise("nextafter", 2, "floating", flops=costs.free)
 _pointwise("maximum", 2, c="larger({0}, {1})", kinds_of_c="fiub")
 _pointwise("minimum", 2, c="smaller({0}, {1})", kinds_of_c="fiub")
 for _name, _sign in (
     ("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<="), ("greater", ">"),
     ("greater_equal", ">="), ("logical_and", "&&"), ("logical_or", "||"),
 ):  # fmt: skip
-    _pointwise(_name, 2, "bool", c=f"{{0}} {_sign} {{1}}", kinds_of_c="fiub", flops=kinds.free)
-_pointwise("logical_xor", 2, "bool", c="!{0} != !{1}", kinds_of_c="fiub", flops=kinds.free)
+    _pointwise(_name, 2, "bool", c=f"{{0}} {_sign} {{1}}", kinds_of_c="fiub", flops=costs.free)
+_pointwise("logical_xor", 2, "bool", c="!{0} != !{1}", kinds_of_c="fiub", flops=costs.free)
 for _name, _sign in (("bitwise_and", "&"), ("bitwise_or", "|"), ("bitwise_xor", "^")):
-    _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iub")
+    _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iub", flops=costs.free)
 for _name, _sign in (("bitwise_left_shift", "<<"), ("bitwise_right_shift", ">>")):
-    _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iu")
-_pointwise("where", 3, "chosen", c="{0} ? {1} : {2}", kinds_of_c="fiub", flops=kinds.free)
+    _pointwise(_name, 2, c=f"{{0}} {_sign} {{1}}", kinds_of_c="iu", flops=costs.free)
+_pointwise("where", 3, "chosen", c="{0} ? {1} : {2}", kinds_of_c="fiub", flops=costs.free)
 _pointwise("clip", 3, "promoted", document="(x, min, max): as the standard's; NaN stays NaN")
 _pointwise(
     "pow", 2, c="pow({0}, {1})", kinds_of_c="f",
@@ -176,7 +175,7 @@ _pointwise("floor_divide", 2, c="floor_quotient({0}, {1})", kinds_of_c="fiu", do
 _pointwise("remainder", 2, c="floor_remainder({0}, {1})", kinds_of_c="fiu", document=_DIVISION)
 _pointwise("fmod", 2, c="fmod({0}, {1})", kinds_of_c="f", standard=False, document=_DIVISION)
 _pointwise("fmax fmin", 2, c="{name}({0}, {1})", kinds_of_c="f", standard=False)
-_pointwise("gcd lcm", 2, standard=False)
+_pointwise("gcd lcm", 2, standard=False, flops=costs.free)
 _pointwise("logaddexp2", 2, "floating", standard=False)
 _pointwise(
     "sgn", 1, standard=False,
@@ -184,10 +183,10 @@ _pointwise(
 )  # fmt: skip
 _pointwise(
     "frexp", 1, ("promoted", "int32"), standard=False, shapes=lambda x: [x.shape, x.shape],
-    flops=kinds.free, document="(x): mantissa and exponent, int32",
+    flops=costs.free, document="(x): mantissa and exponent, int32",
 )  # fmt: skip
 _pointwise(
-    "make_complex", 2, "complex", standard=False, flops=kinds.free,
+    "make_complex", 2, "complex", standard=False, flops=costs.free,
     document="(real, imag): infinities and NaNs stay in their part",
 )  # fmt: skip
 _pointwise("erfcx digamma ndtri log_ndtr i0 i0e i1 i1e", 1, "floating", standard=False)
@@ -205,15 +204,15 @@ _pointwise(
     document="(x, n, *, kind): kind is a family and a letter, such as 'hermite_he'",
 )  # fmt: skip
 _enter(
-    "astype", kinds.elementwise, "named", flops=kinds.free, shapes=kinds.same,
+    "astype", kinds.elementwise, "named", flops=costs.free, shapes=kinds.same,
     document="(x, dtype, *, copy=False): dtype is native or a DType",
 )  # fmt: skip
 _enter(
-    "copy", kinds.elementwise, flops=kinds.free, standard=False, shapes=kinds.same,
+    "copy", kinds.elementwise, flops=costs.free, standard=False, shapes=kinds.same,
     document="(x): a contiguous copy",
 )  # fmt: skip
 _enter(
-    "bitcast", kinds.elementwise, "named", flops=kinds.free, standard=False, shapes=kinds.same,
+    "bitcast", kinds.elementwise, "named", flops=costs.free, standard=False, shapes=kinds.same,
     document="(x, dtype): the same bytes in another native dtype, a view",
 )  # fmt: skip
 
@@ -224,11 +223,11 @@ _enter("sum", kinds.reduction, "total", document=f"(x, axis, dtype, keepdims): {
 _enter("prod", kinds.reduction)
 _enter("mean", kinds.reduction, "floating")
 _enter("max min", kinds.reduction)
-_enter("any all", kinds.reduction, "bool", flops=kinds.free)
-_enter("count_nonzero", kinds.reduction, "int64", flops=kinds.free)
+_enter("any all", kinds.reduction, "bool", flops=costs.free)
+_enter("count_nonzero", kinds.reduction, "int64", flops=costs.free)
 _enter(
     "std var", kinds.reduction, "real",
-    flops=lambda shapes, x, *args, **more: 4 * prod(x.shape),  # sum, difference, square, sum
+    flops=costs.per_operand(4),
 )  # fmt: skip
 _enter("argmax argmin", kinds.position_of_extreme, "int64")
 _enter("cumulative_sum cumulative_prod", kinds.scan)
@@ -238,7 +237,7 @@ _enter(
 )  # fmt: skip
 _enter(
     "cumulative_logsumexp", kinds.scan, standard=False, document="(x, *, axis)",
-    flops=lambda shapes, x, **more: 4 * prod(x.shape),
+    flops=costs.per_operand(4),
 )  # fmt: skip
 _enter("sort", kinds.sorting, document="as the standard has it; NaN is largest; so argsort")
 _enter("argsort", kinds.sorting, "int64")
@@ -250,38 +249,9 @@ _enter(
     "top_k", kinds.selection, ("first", "int64"), standard=False,
     document="(x, k, *, axis, largest): the k largest or smallest, in order, and their positions",
 )  # fmt: skip
-_enter("diff", kinds.rearrangement, shapes=kinds.differences, flops=kinds.per_result)
+_enter("diff", kinds.rearrangement, shapes=kinds.differences, flops=costs.per_result())
 
 # -- products, equations, decompositions ----------------------------------------------------------
-
-
-def _cubed(count: float) -> Callable[..., float]:
-    """`count` n^3 for each (n, n) matrix."""
-    return lambda shapes, a, *args, **more: count * prod(a.shape) * a.shape[-1]
-
-
-def _factorized(shapes: Any, a: Any, *args: Any, **more: Any) -> float:
-    """m n^2 - n^3 / 3 for (m, n) with m >= n: LU (LAPACK Working Note 41)."""
-    m, n = max(a.shape[-2:]), min(a.shape[-2:])
-    return float(prod(a.shape[:-2]) * (m * n**2 - n**3 / 3))
-
-
-def _reflected(shapes: Any, x: Any, **more: Any) -> float:
-    """2 n^2 (m - n / 3) for (m, n) with m >= n: QR, without q."""
-    m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return float(prod(x.shape[:-2]) * 2 * n**2 * (m - n / 3))
-
-
-def _decomposed(shapes: Any, x: Any, **more: Any) -> float:
-    """4 m^2 n + 8 m n^2 + 9 n^3 for (m, n) with m >= n (Golub and Van Loan, thin U)."""
-    m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return float(prod(x.shape[:-2]) * (4 * m**2 * n + 8 * m * n**2 + 9 * n**3))
-
-
-def _singular(shapes: Any, x: Any, **more: Any) -> float:
-    """4 m n^2 - 4 n^3 / 3: the bidiagonal form alone."""
-    m, n = max(x.shape[-2:]), min(x.shape[-2:])
-    return float(prod(x.shape[:-2]) * (4 * m * n**2 - 4 * n**3 / 3))
 
 
 def _batch(x: Any) -> tuple[int, ...]:
@@ -319,78 +289,83 @@ def _of_matrices(name: str, dtype: Any, shapes: Any, flops: Any, **more: Any) ->
 
 
 _of_matrices(
-    "cholesky", ("first", "int32"), lambda x: [x.shape, _batch(x)], _cubed(1 / 3), standard=False,
+    "cholesky", ("first", "int32"), lambda x: [x.shape, _batch(x)], costs.cholesky_flops,
+    standard=False,
     document=f"(x): lower factors, of the lower triangles, and info; {_INFO}",
 )  # fmt: skip
 _of_matrices(
     "lu_factor", ("first", "int32", "int32"), lambda x: [x.shape, _smaller(x), _batch(x)],
-    _factorized, standard=False,
+    costs.lu_flops, standard=False,
     document="(x): L (without its diagonal) and U in one array, pivots (int32, from 1) as LAPACK's "
     "getrf chooses them, and info",
 )  # fmt: skip
 _of_matrices(
-    "lu_permutation", "int64", lambda pivots, size: (*pivots.shape[:-1], size), kinds.free,
+    "lu_permutation", "int64", lambda pivots, size: (*pivots.shape[:-1], size), costs.free,
     standard=False, document="(pivots, size): the row of A, int64, that each row of L U is",
 )  # fmt: skip
 _of_matrices(
     "ldl_factor", ("first", "int32", "int32"),
-    lambda x, *, hermitian: [x.shape, x.shape[:-1], _batch(x)], _cubed(1 / 3), standard=False,
+    lambda x, *, hermitian: [x.shape, x.shape[:-1], _batch(x)], costs.cholesky_flops,
+    standard=False,
     document="(x, *, hermitian): L and D in one array, of the lower triangle, pivots as LAPACK's "
     "sytrf has them, and info",
 )  # fmt: skip
 _of_matrices(
-    "eigen", ("complex", "complex"), lambda x: [x.shape[:-1], x.shape], _cubed(25), standard=False,
+    "eigen", ("complex", "complex"), lambda x: [x.shape[:-1], x.shape],
+    costs.eigenvectors_flops, standard=False,
     document="(x): the complex eigenvalues and eigenvectors of square matrices; eigenvalues(x); "
     "ValueError for infinities and NaN",
 )  # fmt: skip
-_of_matrices("eigenvalues", "complex", lambda x: x.shape[:-1], _cubed(10), standard=False)
 _of_matrices(
-    "geqrf", ("first", "first"), lambda x: [x.shape, _smaller(x)], _reflected, standard=False,
+    "eigenvalues", "complex", lambda x: x.shape[:-1], costs.eigenvalues_flops, standard=False
+)
+_of_matrices(
+    "geqrf", ("first", "first"), lambda x: [x.shape, _smaller(x)], costs.reflections_flops,
+    standard=False,
     document="(x): LAPACK's QR decomposition, the matrices and tau",
 )  # fmt: skip
 _of_matrices(
-    "singular_values", "real", _smaller, _singular, standard=False,
+    "singular_values", "real", _smaller, costs.singular_values_flops, standard=False,
     document="(x): those of matrices, falling",
 )  # fmt: skip
-_of_matrices("linalg.det", "first", _batch, _cubed(2 / 3))
+_of_matrices("linalg.det", "first", _batch, costs.determinant_flops)
 _of_matrices(
-    "linalg.slogdet", ("first", "real"), lambda x: [_batch(x)] * 2, _cubed(2 / 3),
+    "linalg.slogdet", ("first", "real"), lambda x: [_batch(x)] * 2, costs.determinant_flops,
     fields=("sign", "logabsdet"),
 )  # fmt: skip
-_of_matrices("linalg.inv", "first", kinds.same, _cubed(2))
+_of_matrices("linalg.inv", "first", kinds.same, costs.inverse_flops)
 _of_matrices(
-    "linalg.pinv", "first", lambda x, **more: (*_batch(x), x.shape[-1], x.shape[-2]), _decomposed
+    "linalg.pinv", "first", lambda x, **more: (*_batch(x), *x.shape[:-3:-1]), costs.svd_flops
 )
-_of_matrices("linalg.matrix_rank", "int64", lambda x, **more: _batch(x), _singular)
 _of_matrices(
-    "linalg.eigh", ("real", "first"), lambda x: [x.shape[:-1], x.shape], _cubed(9),
+    "linalg.matrix_rank", "int64", lambda x, **more: _batch(x), costs.singular_values_flops
+)
+_of_matrices(
+    "linalg.eigh", ("real", "first"), lambda x: [x.shape[:-1], x.shape],
+    costs.hermitian_eigenvectors_flops,
     fields=("eigenvalues", "eigenvectors"),
 )  # fmt: skip
-_of_matrices("linalg.eigvalsh", "real", lambda x: x.shape[:-1], _cubed(4 / 3))
+_of_matrices("linalg.eigvalsh", "real", lambda x: x.shape[:-1], costs.hermitian_eigenvalues_flops)
+_of_matrices("linalg.qr", ("first", "first"), _qr_shapes, costs.qr_flops, fields=("Q", "R"))
 _of_matrices(
-    "linalg.qr", ("first", "first"), _qr_shapes,
-    lambda shapes, x, *, mode="reduced": _reflected(shapes, x) * (1 if mode == "r" else 2),
-    fields=("Q", "R"),
-)  # fmt: skip
-_of_matrices(
-    "linalg.svd", ("first", "real", "first"), _svd_shapes, _decomposed, fields=("U", "S", "Vh")
+    "linalg.svd", ("first", "real", "first"), _svd_shapes, costs.svd_flops, fields=("U", "S", "Vh")
 )
-_of_matrices("linalg.svdvals", "real", _smaller, _singular)
+_of_matrices("linalg.svdvals", "real", _smaller, costs.singular_values_flops)
 _enter(
     "solve", kinds.equations, ("first", "int32"), standard=False,
     shapes=lambda a, b: [kinds.solved(a, b), _batch(a)],
-    flops=lambda shapes, a, b: _factorized(shapes, a) + 2 * prod(kinds.first(shapes)) * a.shape[-1],
+    flops=costs.solution_flops,
     document="(a, b): x with a x = b and info; b has columns, shapes before the matrices broadcast",
 )  # fmt: skip
 _enter(
     "solve_triangular", kinds.equations, standard=False,
-    flops=lambda shapes, a, b, **more: prod(shapes) * a.shape[-1],
+    flops=costs.substitution_flops,
     document="(a, b, *, upper, unitriangular): x; no complaint about zeros",
 )  # fmt: skip
 _enter(
     "ldl_solve", kinds.equations, standard=False,
     shapes=lambda ld, pivots, b, *, hermitian: kinds.solved(ld, b),
-    flops=lambda shapes, ld, pivots, b, **more: 2 * prod(shapes) * ld.shape[-1],
+    flops=costs.factored_solution_flops,
     document="(ld, pivots, b, *, hermitian): x for what ldl_factor gave",
 )  # fmt: skip
 
@@ -411,12 +386,14 @@ for _name, _dtype, _change in (
     ("fft", "complex", _kept), ("ifft", "complex", _kept), ("rfft", "complex", _halved),
     ("ihfft", "complex", _halved), ("irfft", "real", _doubled), ("hfft", "real", _doubled),
 ):  # fmt: skip
-    _enter(f"fft.{_name}", kinds.transform, _dtype, shapes=kinds.line(_change))
+    _flops = costs.transform_flops(5 if _change is _kept else 2.5, False)
+    _enter(f"fft.{_name}", kinds.transform, _dtype, shapes=kinds.line(_change), flops=_flops)
 for _name, _dtype, _change in (
     ("fftn", "complex", _kept), ("ifftn", "complex", _kept), ("rfftn", "complex", _halved),
     ("irfftn", "real", _doubled),
 ):  # fmt: skip
-    _enter(f"fft.{_name}", kinds.transforms, _dtype, shapes=kinds.lines(_change))
+    _flops = costs.transform_flops(5 if _change is _kept else 2.5, True)
+    _enter(f"fft.{_name}", kinds.transforms, _dtype, shapes=kinds.lines(_change), flops=_flops)
 _enter("fft.fftshift fft.ifftshift", kinds.rearrangement)
 _enter("fft.fftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n,))
 _enter("fft.rfftfreq", kinds.creation, "float64", shapes=lambda n, /, **more: (n // 2 + 1,))
@@ -460,7 +437,7 @@ _enter(
     "values at the positions; the inverse of take_along_axis",
 )  # fmt: skip
 _enter(
-    "write_at", kinds.scatter, standard=False, flops=kinds.free,
+    "write_at", kinds.scatter, standard=False, flops=costs.free,
     document="(x, index, value): x[index] = value in x's memory; for forwards alone, as the two "
     "below",
 )  # fmt: skip
@@ -479,7 +456,7 @@ _enter(
 _enter("nonzero", kinds.data_dependent, "int64")
 _enter("unique_all unique_counts unique_inverse unique_values", kinds.data_dependent)
 _enter(
-    "bincount", kinds.data_dependent, "int64", standard=False,
+    "bincount", kinds.data_dependent, "int64", standard=False, flops=costs.per_operand(position=1),
     document="(x, weights, *, minlength): weights may be None",
 )  # fmt: skip
 

@@ -38,7 +38,7 @@ __all__ = [
     "modules",
     "parallel",
     "utils",
-    *modules.__all__,
+    *modules.__all__,  # type: ignore[attr-defined]
 ]
 
 

@@ -7,7 +7,7 @@ arrays, so that records say shapes and dtypes; a primitive is written by the rul
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.dispatch import kinds
-from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, is_op
+from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, Op, is_op
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES, Primitive
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import varies
@@ -184,7 +184,8 @@ def rule_of(op: Traced) -> Any:
     """The rule of an op: its own, else its formula, which may read shapes where they are fixed."""
     if op.name in RULES:
         return RULES[op.name]
-    if any(map(varies, op.shapes())) and not issubclass(TABLE[op.name], Pointwise):
+    entry: Any = TABLE[op.name]
+    if any(map(varies, op.shapes())) and not issubclass(entry, Pointwise):
         raise UnsupportedOperatorError(f"'{op.name}' has no rule for ONNX, for dynamic sizes")
     return by_formula
 
@@ -194,11 +195,11 @@ def by_formula(graph: Graph, op: Traced) -> Any:
 
     Raises UnsupportedOperatorError where that calls what has no form, or reads values.
     """
-    F = Namespace(graph)
+    F, entry = Namespace(graph), cast("type[Op]", TABLE[op.name])
     pairs = zip(op.inputs, op.values)
     symbols = [None if name is None else Symbol(value, name, F) for name, value in pairs]
     try:
-        made = TABLE[op.name].forward(F, *symbols, **op.parameters())
+        made = entry.forward(F, *symbols, **op.parameters())
         several = made if type(made) is tuple else (made,)
         names = tuple([result.name for result in several])
     except Exception as error:

@@ -31,7 +31,7 @@ from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
 from tensorflow_lite_clone.dispatch.stored import refuse_in_place
@@ -45,6 +45,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Pointwise(Op):
     """An op that works element by element on operands of one dtype, which broadcast."""
 
+    cost = costs.elementwise
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
@@ -55,6 +56,8 @@ class Pointwise(Op):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if not (cls.differentiable or cls.primitive):
+            cls.cost = costs.Cost()  # it may be a comparison, which counts nothing
         cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
 
 

@@ -42,6 +42,8 @@ def stacked(x: Tensor, extra: list, writes: bool = False) -> tuple[Tensor, tuple
     A mask without values cannot be read at; where it `writes` it is taken to find nothing.
     """
     shape = x._storage.laid.shape
+    if not x._storage.backend.has_values:
+        extra = _with_masks_read(shape, extra)
     extra, backend = on_one_backend(x, extra)
     if hooks.active and not backend.batched and not any([is_mask(item) for _, item in extra]):
         return _stacked_by_ops(extra), tuple([place for place, _ in extra])
@@ -89,6 +91,20 @@ def stacked(x: Tensor, extra: list, writes: bool = False) -> tuple[Tensor, tuple
     _check_empty(shape, places, prod(common))
     spread = [F.broadcast_to(F.astype(array, F.int64), common) for array in arrays]
     return wrap(F.stack(spread, axis=0), backend), tuple(places)
+
+
+def _with_masks_read(shape: tuple, extra: list) -> list:
+    """Index tensors and masks with those masks as indices that have values."""
+    found: list = []
+    for place, item in extra:
+        backend = item._storage.backend
+        if is_mask(item) and backend.has_values:
+            check_mask(shape, item, place, len(found))
+            lines = backend.F.nonzero(item._storage.array)
+            found += [(place + dim, wrap(line, backend)) for dim, line in enumerate(lines)]
+        else:
+            found.append((place, item))
+    return found
 
 
 def _stacked_by_ops(extra: list) -> Tensor:

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.autograd.apply import together
 from tensorflow_lite_clone.autograd.sparse import sparse_gradient
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import ordered_strides
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 
@@ -58,6 +59,7 @@ def _around(shape: tuple, rest: list, first: int, ndim: int) -> tuple:
 class Index(Op):
     """``x[..., index, ...]``; `shape` is that of x."""
 
+    cost = costs.lookup
     layout = _layout
 
     def forward(F, x, index, *, places, shape):
@@ -73,6 +75,7 @@ class Index(Op):
 class IndexAlong(Op):
     """``x[..., index]`` for one index tensor, one-dimensional unless `axis` is 0."""
 
+    cost = costs.lookup
     label = "Index"
 
     def layout(shape, operands, parameters):
@@ -129,6 +132,7 @@ class Flip(Op):
 class IndexMask(Op):
     """``x[mask]``, a mask of x's leading dimensions; `shape` is that of x."""
 
+    cost = costs.Cost(reads="as returned")
     label = "Index"
 
     def layout(shape, operands, parameters):
@@ -222,6 +226,8 @@ class Gather(Op):
 
     With `checks` it raises IndexError when an index is negative or too large.
     """
+
+    cost = costs.lookup
 
     def forward(F, x, index, *, axis, shape, checks=False):
         if checks:
@@ -386,6 +392,8 @@ def _product_gradients(
 
 class IndexSelect(Op):
     """The slices number `index` along an axis; `shape` is that of x."""
+
+    cost = costs.lookup
 
     def forward(F, x, index, *, axis, shape):
         return F.take(x, index, axis=axis)

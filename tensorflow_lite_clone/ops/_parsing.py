@@ -125,7 +125,9 @@ def _prepared(item: Any, x: Tensor) -> Any:
     if isinstance(item, Tensor):
         kind = item.dtype.kind
         if item._storage.laid.ndim or kind not in "biu" or item._storage.backend.batched:
-            return item if item._storage.backend is x._storage.backend else item.to(x.device)
+            own, other = x._storage.backend, item._storage.backend
+            stays = own is other or (is_mask(item) and other.has_values and not own.has_values)
+            return item if stays else item.to(x.device)
         return bool(item) if is_mask(item) else item.item()
     if isinstance(item, (list, tuple, range)) or hasattr(type(item), "__array__"):
         if not isinstance(item, (list, tuple, range)) and item.shape == ():

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.errors import values_missing
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -37,10 +38,7 @@ def expect_values(name: str, input: Tensor) -> None:
     """Raise torch's NotImplementedError for an operator whose result depends on values that there
     are none of."""
     if not input._storage.backend.has_values:
-        raise NotImplementedError(
-            f"aten::{name}: attempted to run this operator with Meta tensors, but there was no "
-            "fake impl or Meta kernel registered: its result depends on values, and they have none"
-        )
+        raise values_missing(name)
 
 
 def integers(tensor: Tensor) -> Any:

@@ -231,7 +231,7 @@ def rrelu(
         return result if inplace else result.contiguous()
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
-    count = int(negative.sum())
+    count = int(negative.sum()) if input._storage.backend.has_values else 0
     drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
     slopes[negative] = drawn.to(slopes.dtype)
     return input.mul_(slopes) if inplace else (stepwise(input) * slopes).contiguous()

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
-from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._operands import as_number, warn_imaginary
@@ -30,6 +30,7 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 class CopyInto(Op):
     """The values of y, cast and broadcast, in place of those of x."""
 
+    cost = costs.Cost(reads="none")
     layout = like_first
     label = "torch::autograd::CopyBackwards"
 
@@ -51,6 +52,7 @@ class CopyInto(Op):
 class Fill(Op):
     """One number everywhere."""
 
+    cost = costs.Cost(reads="none")
     layout = like_first
     label = "FillBackward2"
     writes_expanded = True
@@ -68,6 +70,7 @@ class Fill(Op):
 class Zero(Op):
     """Zeros everywhere."""
 
+    cost = costs.Cost(reads="none")
     layout = like_first
     writes_expanded = True
 

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides
 from tensorflow_lite_clone.core.strides import dense_strides
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops.generators import drawing
@@ -25,6 +26,7 @@ class Attention(Op):
     al., "FlashAttention" (2022).
     """
 
+    cost = costs.attention
     name = "attention"
     label = "ScaledDotProductAttention"
     nondifferentiable = (1,)
@@ -62,6 +64,7 @@ class AttentionDropout(Op):
     the factors.
     """
 
+    cost = costs.attention
     name = "attention_dropout"
     label = "ScaledDotProductAttention"
     nondifferentiable = (1, 2)

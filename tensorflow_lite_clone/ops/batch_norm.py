@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
@@ -65,6 +66,7 @@ class BatchNorm(Op):
     normalization" (2015).
     """
 
+    cost = costs.normalization
     layout = image
     any_layout = True
     label = "NativeBatchNorm"
@@ -124,6 +126,7 @@ def batch_norm_backward(F, g, x, w, mean, variance, *, eps, needs):
 class BatchNormEval(Op):
     """y = (x - mean) / sqrt(var + eps) * w + b with the running statistics, of shape (C,)."""
 
+    cost = costs.scaling
     layout = image
     any_layout = True
     label = "NativeBatchNorm"

@@ -15,6 +15,7 @@ from typing import Any
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
 from tensorflow_lite_clone.ops._formulas import conj, wide
@@ -34,6 +35,7 @@ def _columns(F: Any, x: Any, count: tuple, kernel: tuple, groups: int, geometry:
 class Conv(Op):
     """x (n, c, *space), w (o, c / groups, *kernel), b (o,) or None: (n, o, *count)."""
 
+    cost = costs.product(costs.conv_flops, 0, 1)
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"
@@ -68,6 +70,7 @@ class Conv(Op):
 class ConvBackwardInput(Op):
     """The gradient of `Conv` for an input whose space has this `size`: its transpose."""
 
+    cost = costs.product(costs.conv_transpose_flops, 0, 1)
     any_layout = True
     label = "ConvolutionBackward"
 
@@ -95,6 +98,7 @@ class ConvBackwardInput(Op):
 class ConvBackwardWeight(Op):
     """The gradient of `Conv` for a weight whose windows are `kernel`."""
 
+    cost = costs.product(costs.conv_weight_flops, 0, 1)
     any_layout = True
     label = "ConvolutionBackward"
 
@@ -120,6 +124,7 @@ class ConvBackwardWeight(Op):
 class ConvTranspose(Op):
     """x (n, o, *count), w (o, c / groups, *kernel), b (c,) or None: (n, c, *size)."""
 
+    cost = costs.product(costs.conv_transpose_flops, 0, 1)
     layout = windows_with_weight
     any_layout = True
     label = "Convolution"

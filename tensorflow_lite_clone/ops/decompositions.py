@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
@@ -29,6 +30,7 @@ class Qr(Op):
     square one, [X Y] = Q [U V], and Y = Q V.
     """
 
+    cost = costs.Cost(costs.qr_flops)
     layout = column_major
     label = "LinalgQr"
 

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.autograd.sparse import sparse_gradient
 from tensorflow_lite_clone.core.dtypes import int32, int64
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops._samples import holds
@@ -18,6 +19,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 class Embedding(Op):
     """Rows of w (rows, d) at an index of any shape."""
+
+    cost = costs.lookup
 
     def forward(F, w, index, *, rows, padding, by_frequency, sparse=False):
         F.check_index(index, rows, 0)

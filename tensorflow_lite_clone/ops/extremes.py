@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
@@ -98,6 +99,7 @@ class PutAlongAxis(Op):
 class MaxWithIndices(Picked):
     """The largest element along an axis and its first place."""
 
+    cost = costs.Cost(costs.per_operand())
     label = "Max"
 
     def forward(F, x, *, axis, keepdims, size):
@@ -108,6 +110,7 @@ class MaxWithIndices(Picked):
 class MinWithIndices(Picked):
     """The smallest element along an axis and its first place."""
 
+    cost = costs.Cost(costs.per_operand())
     label = "Min"
 
     def forward(F, x, *, axis, keepdims, size):

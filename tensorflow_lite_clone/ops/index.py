@@ -196,7 +196,8 @@ def _basic_part(x: Tensor, found: Parsed) -> Tensor:
 def _one_mask(x: Tensor, extra: list) -> Any:
     """The mask, if the index is but a mask of leading dimensions."""
     place, mask = extra[0]
-    if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim:
+    alike = mask._storage.backend.has_values is x._storage.backend.has_values
+    if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim and alike:
         shape = x._storage.laid.shape
         check_mask(shape, mask, 0, 0)
         if not mask._storage.laid.size:  # it may be shorter than x, and finds nothing

@@ -8,6 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
@@ -73,6 +74,7 @@ class Cofactors(Op):
 class Inv(Op):
     """The inverses of square matrices, and info: 0, or the place of the first zero pivot."""
 
+    cost = costs.Cost(costs.inverse_flops)
     layout = column_major
     label = "LinalgInvEx"
     nondifferentiable = (1,)

@@ -8,6 +8,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._losses import finish, reduction_of
@@ -29,6 +30,7 @@ class CrossEntropy(Op):
     is for the gradient only: with x it gives the softmax, and it is one number per target.
     """
 
+    cost = costs.loss_of_logarithms
     label = _cross_entropy_label
     nondifferentiable = (1,)
     hints = (1,)
@@ -104,6 +106,7 @@ def cross_entropy_backward(
 class NllLoss(Op):
     """``-w[t] * x[t]`` of log-probabilities x and class indices t, reduced."""
 
+    cost = costs.Cost(costs.per_operand(position=1), costs.per_operand(position=2))
     constant_in = ("x",)
 
     def forward(F, x, target, weight, *, axis, reduction, ignore_index):

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._elementwise import refuse
@@ -31,6 +32,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class MseLoss(Op):
     """``(x - y)^2``, reduced."""
 
+    cost = costs.loss_of_differences
     layout = elementwise
 
     def forward(F, x, y, *, reduction):
@@ -57,6 +59,7 @@ def _label_by_reduction(without: str) -> Any:
 class L1Loss(Op):
     """``|x - y|``, reduced."""
 
+    cost = costs.loss_of_differences
     layout = elementwise
     label = _label_by_reduction("Abs")
 
@@ -79,6 +82,7 @@ def l1_loss_backward(F, g, x, y, *, reduction):
 class SmoothL1Loss(Op):
     """``d^2 / (2 beta)`` for ``|d| < beta``, else ``|d| - beta / 2``, reduced."""
 
+    cost = costs.loss_of_differences
     layout = elementwise
 
     def forward(F, x, y, *, reduction, beta):
@@ -103,6 +107,7 @@ def smooth_l1_loss_backward(F, g, x, y, *, reduction, beta):
 class HuberLoss(Op):
     """``d^2 / 2`` for ``|d| <= delta``, else ``delta * (|d| - delta / 2)``, reduced."""
 
+    cost = costs.loss_of_differences
     layout = elementwise
 
     def forward(F, x, y, *, reduction, delta):
@@ -221,6 +226,7 @@ def huber_loss(
 class BinaryCrossEntropy(Op):
     """``-w * (y * log(x) + (1 - y) * log(1 - x))``, logarithms no less than -100, reduced."""
 
+    cost = costs.loss_of_logarithms
     layout = like_first
 
     def forward(F, x, y, weight, *, reduction):
@@ -290,6 +296,7 @@ def _target_first(shape: tuple, operands: tuple, parameters: dict) -> tuple:
 class BinaryCrossEntropyWithLogits(Op):
     """`BinaryCrossEntropy` of ``sigmoid(x)``, with a factor for the positive term, reduced."""
 
+    cost = costs.loss_of_logarithms
     layout = _target_first
 
     def forward(F, x, y, weight, pos_weight, *, reduction):
@@ -366,6 +373,7 @@ def binary_cross_entropy_with_logits(
 class KlDiv(Op):
     """``t * (log(t) - x)`` of log-probabilities x, reduced; t may be given as its logarithm."""
 
+    cost = costs.loss_of_logarithms
     layout = _target_first
     label = _label_by_reduction("Sub")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
@@ -12,6 +13,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
@@ -28,6 +30,7 @@ def _transposed(F: Any, x: Any) -> Any:
 class Mm(Op):
     """``x @ y`` where y is one matrix; x may be a vector, a matrix or a batch."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     primitive = "matmul"
 
     def forward(F, x, y):
@@ -45,6 +48,7 @@ class Mm(Op):
 class Bmm(Op):
     """``x @ y`` where y is a batch; the leading axes broadcast."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     primitive = "matmul"
 
     def forward(F, x, y):
@@ -153,14 +157,13 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
     if len(y) == 1:
         if len(x) == 1:
             return _unequal_vectors(x, y)
-        rows = _count(x[:-1])
+        rows = prod(x[:-1])
         return RuntimeError(
             f"size mismatch, got input ({rows}), mat ({rows}x{x[-1]}), vec ({y[0]})"
         )
     if len(y) == 2:
         return RuntimeError(
-            f"mat1 and mat2 shapes cannot be multiplied ({_count(x[:-1])}x{x[-1]} and "
-            f"{y[0]}x{y[1]})"
+            f"mat1 and mat2 shapes cannot be multiplied ({prod(x[:-1])}x{x[-1]} and {y[0]}x{y[1]})"
         )
     try:
         batch = broadcast_shapes(x[:-2], y[:-2])
@@ -168,15 +171,8 @@ def _misfit(x: tuple, y: tuple) -> RuntimeError:
         return error
     return RuntimeError(
         f"Expected size for first two dimensions of batch2 tensor to be: "
-        f"[{_count(batch)}, {x[-1]}] but got: [{_count(batch)}, {y[-2]}]."
+        f"[{prod(batch)}, {x[-1]}] but got: [{prod(batch)}, {y[-2]}]."
     )
-
-
-def _count(shape: tuple) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
@@ -266,6 +262,8 @@ export(outer, "torch", "method", name="ger")
 class Addmm(Op):
     """``beta x + alpha y @ z`` for a matrix or a batch of them."""
 
+    cost = costs.product(costs.added_product_flops, 1, 2)
+
     def forward(F, x, y, z, *, beta, alpha):
         product = times(F.matmul(y, z), alpha)
         return F.astype(product if beta == 0 else product + times(x, beta), x.dtype)
@@ -280,13 +278,10 @@ class Addmm(Op):
         return times(F.matmul(_transposed(F, y), g), alpha.conjugate())
 
 
-class Baddbmm(Op):
+class Baddbmm(Addmm):
     """`Addmm` for batches."""
 
     forward = Addmm.forward
-    backward_x = Addmm.backward_x
-    backward_y = Addmm.backward_y
-    backward_z = Addmm.backward_z
 
 
 def _scales(input: Tensor, beta: Any, alpha: Any) -> dict[str, Any]:
@@ -396,6 +391,7 @@ def baddbmm_(
 class Linear(Op):
     """``x @ w.T + b``; b has one axis at most, or is missing."""
 
+    cost = costs.product(costs.product_flops, 0, 1)
     label = "Addmm"
 
     def forward(F, x, w, b):
@@ -492,7 +488,7 @@ def _linear_misfit(input: Tensor, weight: Tensor, bias: Tensor | None) -> Runtim
     x, w = input.shape, weight.shape
     if x[-1] == w[1] and bias is not None:
         try:
-            expect_expandable(bias, (_count(x[:-1]), w[0]))
+            expect_expandable(bias, (prod(x[:-1]), w[0]))
         except RuntimeError as error:
             return error
         return RuntimeError(f"linear: bias of size {list(bias.shape)} does not fit")

@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, refuse
@@ -161,6 +162,7 @@ def frexp(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Any:
 class LerpScalar(Pointwise):
     """x + weight (y - x) with a number as weight."""
 
+    cost = costs.with_a_sum
     label = "Lerp"
 
     @widened
@@ -178,6 +180,8 @@ class LerpScalar(Pointwise):
 
 class Lerp(Pointwise):
     """x + z (y - x), where z is the weight."""
+
+    cost = costs.with_a_sum
 
     @widened
     def forward(F, x, y, z):
@@ -233,6 +237,7 @@ def lerp_(input: Tensor, end: Tensor, weight: Any) -> Tensor:
 class Addcmul(Pointwise):
     """x + value y z."""
 
+    cost = costs.with_a_sum
     refuses = "b"
 
     @widened
@@ -252,6 +257,7 @@ class Addcmul(Pointwise):
 class Addcdiv(Pointwise):
     """x + value y / z."""
 
+    cost = costs.with_a_sum
     refuses = "biu"
 
     @widened

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import conj, wide
@@ -42,6 +43,7 @@ class LayerNorm(Op):
     Source: Ba et al., "Layer normalization" (2016).
     """
 
+    cost = costs.normalization
     label = "NativeLayerNorm"
     joined = ("x", "w", "out1", "out2")
     name = "layer_norm"
@@ -94,6 +96,7 @@ class RmsNorm(Op):
     Source: Zhang and Sennrich, "Root mean square layer normalization" (2019).
     """
 
+    cost = costs.scaling
     layout = image
     nondifferentiable = (1,)
     hints = (1,)
@@ -137,6 +140,7 @@ class GroupNorm(Op):
     Source: Wu and He, "Group normalization" (2018).
     """
 
+    cost = costs.normalization
     layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)

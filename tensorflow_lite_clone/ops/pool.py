@@ -26,6 +26,7 @@ from tensorflow_lite_clone.core.windows import (
     pooled_size,
     window_slices,
 )
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import windows
 from tensorflow_lite_clone.ops._formulas import widened
@@ -62,6 +63,7 @@ def _by_axes(F: Any, combine: Any, x: Any, count: Any, kernel: Any, stride: Any,
 class MaxPool(Op):
     """The largest value of every window of x (n, c, *space); and a hint at who won, or nothing."""
 
+    cost = costs.pool
     layout = windows
     any_layout = True
     label = "MaxPool2DWithIndices"
@@ -208,6 +210,8 @@ def _averaged(
 
 class AvgPool(Op):
     """The mean of every window of x (n, c, *space)."""
+
+    cost = costs.pool
 
     def layout(shape, operands, parameters):
         return windows(shape, operands, parameters) if len(shape) < 5 else contiguous_strides(shape)

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
@@ -112,6 +113,8 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 class LinalgCross(Op):
     """The cross product along an axis of length three."""
+
+    cost = costs.with_a_sum
 
     def forward(F, x, y, *, axis):
         return F.roll(x, -1, axis=axis) * F.roll(y, -2, axis=axis) - F.roll(

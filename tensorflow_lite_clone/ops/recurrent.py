@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.dtypes import float32, uncastable
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import dense_strides
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._products import expect_tensors
 from tensorflow_lite_clone.ops.activation import relu
@@ -70,6 +71,21 @@ def lstm_cell_step_backward(F, gh, gc, gates, c, c_new):
     return F.astype(F.concat(ggates, axis=-1), dtype), F.astype(s * f, dtype)
 
 
+def _sequence_flops(shapes, x, w_ih, w_hh, *others, **parameters):
+    """All gates of all steps from the inputs and from the hidden states."""
+    steps, n, features = x.shape
+    gates, size = w_hh.shape
+    return 2 * steps * n * gates * (features + size)
+
+
+def _sequence_gradient_flops(needs, g, x, w_ih, w_hh, *others, **parameters):
+    """Each product's two gradients; the hidden state's leads back to the first step if wanted."""
+    steps, n, features = x.shape
+    gates, size = w_hh.shape
+    inputs = steps * features * (needs[0] + needs[1])
+    return 2 * n * gates * (inputs + size * (steps * needs[2] + steps - 1 + needs[4]))
+
+
 class LstmSequence(Op):
     """`LstmCellStep` over all steps of float32 or float64, the last one first if `backwards`.
 
@@ -78,6 +94,7 @@ class LstmSequence(Op):
     (n, hidden), and what a device's own form keeps for the gradient.
     """
 
+    cost = costs.Cost(_sequence_flops, _sequence_gradient_flops, product=True)
     nondifferentiable = (2, 3)
     hints = (2, 3)
 

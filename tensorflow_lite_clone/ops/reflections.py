@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._arguments import delivered
@@ -51,6 +52,7 @@ def _through_reflections(F: Any, gv: Any, gt: Any, x: Any, tau: Any, made: _Refl
 class HouseholderProduct(Op):
     """The first columns of I - V T V^H."""
 
+    cost = costs.Cost(costs.reflected_flops)
     layout = column_major
     label = "LinalgHouseholderProduct"
 
@@ -75,6 +77,7 @@ class HouseholderProduct(Op):
 class Ormqr(Op):
     """``(I - V T V^H) y``, or ``y (I - V T V^H)``, or one of them with T^H."""
 
+    cost = costs.Cost(costs.applied_reflections_flops)
     layout = column_major
 
     def forward(F, x, tau, y, *, left, transpose):

@@ -11,7 +11,6 @@ not zero. So a step can be captured once and replayed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -57,16 +56,21 @@ def update_with(
     written = [tensors for i, tensors in enumerate(lists) if i not in read]
     if results is None:
         for tensors in written:
-            for tensor in tensors:
-                storage = tensor._storage
-                if watchers:
-                    storage.bump()
-                else:
-                    (storage.root or storage).version += 1
+            count_writes(tensors)
         return
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
+
+
+def count_writes(tensors: list[Tensor]) -> None:
+    """Give tensors that a device has written to their next versions."""
+    for tensor in tensors:
+        storage = tensor._storage
+        if watchers:
+            storage.bump()
+        else:
+            (storage.root or storage).version += 1
 
 
 def update_recorded(
@@ -126,19 +130,6 @@ def of_one_kind(tensors: list[Tensor]) -> bool:
     return len(kinds) == 1 and floating and all([t._storage.laid.size for t in tensors])
 
 
-def _unless(F: Any, found_inf: Any, *pairs: tuple[list, list]) -> tuple[list, ...]:
-    """The new lists of (old, new), but the old values if `found_inf` is set."""
-    if found_inf is None:
-        return tuple([new for _, new in pairs])
-    keep = found_inf != 0
-    return tuple(
-        [
-            [F.where(keep, old, new) for old, new in zip(olds, news, strict=True)]
-            for olds, news in pairs
-        ]
-    )
-
-
 @composite
 def count_steps(F, steps, *, found_inf=None):
     """t = t + 1."""
@@ -161,198 +152,6 @@ def count_on_host(F, steps):
 def read_on_host(F, numbers):
     """Zero-dim arrays as Python numbers."""
     return [float(number.item()) for number in numbers]
-
-
-def _precise(F: Any, step: Any, p: Any) -> Any:
-    """A step count that is an array, wide enough for formulas with `p`; a number as it is."""
-    wide = not isinstance(step, float) and p.dtype.itemsize == 8
-    return F.astype(step, p.dtype) if wide else step
-
-
-def _shares(F: Any, betas: tuple[float, float], step: Any, p: Any) -> tuple[Any, Any]:
-    """1 - beta1^t and sqrt(1 - beta2^t): what running means of ones have reached."""
-    beta1, beta2 = betas
-    if isinstance(step, float):
-        share2 = 1 - beta2**step
-        return 1 - beta1**step, math.sqrt(share2) if isinstance(share2, float) else F.sqrt(share2)
-    step = _precise(F, step, p)
-    share1, share2 = [-F.expm1(step * (math.log(b) if b else -math.inf)) for b in betas]
-    return share1, F.sqrt(share2)
-
-
-def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
-    """The gradient of the loss to be minimised plus the L2 penalty's."""
-    if maximize:
-        g = -g
-    return g + weight_decay * p if weight_decay else g
-
-
-@composite
-def sgd_step(
-    F,
-    params,
-    grads,
-    buffers,
-    *,
-    lr,
-    momentum,
-    dampening,
-    weight_decay,
-    nesterov,
-    maximize,
-    first,
-    found_inf=None,
-):
-    """Stochastic gradient descent with momentum: b = mu b + (1 - d) g, p = p - lr b.
-
-    `first[i]` says that parameter i has no momentum buffer yet; b is then g itself. Source:
-    Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013),
-    in PyTorch's form.
-    """
-    new_params, new_buffers = [], []
-    for i, (p, g) in enumerate(zip(params, grads, strict=True)):
-        g = _decayed(g, p, weight_decay, maximize)
-        if momentum:
-            b = g if first[i] else buffers[i] * momentum + g * (1 - dampening)
-            new_buffers.append(b)
-            g = g + momentum * b if nesterov else b
-        new_params.append(p - lr * g)
-    return _unless(F, found_inf, (params, new_params), (buffers, new_buffers))
-
-
-@composite
-def adam_step(
-    F,
-    params,
-    grads,
-    means,
-    squares,
-    maxima,
-    *,
-    steps,
-    lr,
-    betas,
-    eps,
-    weight_decay,
-    decoupled,
-    amsgrad,
-    maximize,
-    found_inf=None,
-):
-    """Adam; with `decoupled` weight decay AdamW, with `amsgrad` the running maximum of v.
-
-    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2,
-    p = p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps).
-    Sources: Kingma and Ba, "Adam" (2015); Loshchilov and Hutter, "Decoupled weight decay
-    regularization" (2019); Reddi et al., "On the convergence of Adam and beyond" (2018).
-    """
-    beta1, beta2 = betas
-    new_params, new_means, new_squares, new_maxima = [], [], [], []
-    for i, (p, g, m, v) in enumerate(zip(params, grads, means, squares, strict=True)):
-        if decoupled:
-            g = -g if maximize else g
-            p = p * (1 - lr * weight_decay) if weight_decay else p
-        else:
-            g = _decayed(g, p, weight_decay, maximize)
-        m = m + (g - m) * (1 - beta1)
-        v = v * beta2 + ((1 - beta2) * g) * g
-        largest = v
-        if amsgrad:
-            largest = F.maximum(maxima[i], v)
-            new_maxima.append(largest)
-        share1, root2 = _shares(F, betas, steps[i], p)
-        denominator = F.sqrt(largest) / root2 + eps
-        new_params.append(p - ((lr / share1) * m) / denominator)
-        new_means.append(m)
-        new_squares.append(v)
-    return _unless(
-        F,
-        found_inf,
-        (params, new_params),
-        (means, new_means),
-        (squares, new_squares),
-        (maxima, new_maxima),
-    )
-
-
-@composite
-def rmsprop_step(
-    F,
-    params,
-    grads,
-    squares,
-    averages,
-    buffers,
-    *,
-    lr,
-    alpha,
-    eps,
-    weight_decay,
-    momentum,
-    centered,
-    maximize,
-    found_inf=None,
-):
-    """RMSprop: v = a v + (1 - a) g^2, p = p - lr g / (sqrt(v) + eps).
-
-    `centered` subtracts the squared running mean of g from v. Sources: Tieleman and Hinton,
-    "Lecture 6.5 - RMSProp" (2012); Graves, "Generating sequences with recurrent neural networks"
-    (2013) for the centered form.
-    """
-    new_params, new_squares, new_averages, new_buffers = [], [], [], []
-    for i, (p, g, v) in enumerate(zip(params, grads, squares, strict=True)):
-        g = _decayed(g, p, weight_decay, maximize)
-        v = v * alpha + ((1 - alpha) * g) * g
-        new_squares.append(v)
-        if centered:
-            a = averages[i] + (g - averages[i]) * (1 - alpha)
-            new_averages.append(a)
-            denominator = F.sqrt(v - a * a) + eps
-        else:
-            denominator = F.sqrt(v) + eps
-        if momentum:
-            b = buffers[i] * momentum + g / denominator
-            new_buffers.append(b)
-            new_params.append(p - lr * b)
-        else:
-            new_params.append(p - (lr * g) / denominator)
-    return _unless(
-        F,
-        found_inf,
-        (params, new_params),
-        (squares, new_squares),
-        (averages, new_averages),
-        (buffers, new_buffers),
-    )
-
-
-@composite
-def adagrad_step(
-    F,
-    params,
-    grads,
-    sums,
-    *,
-    steps,
-    lr,
-    lr_decay,
-    weight_decay,
-    eps,
-    maximize,
-    found_inf=None,
-):
-    """Adagrad: s = s + g^2, p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps).
-
-    Source: Duchi et al., "Adaptive subgradient methods" (2011).
-    """
-    new_params, new_sums = [], []
-    for i, (p, g, s) in enumerate(zip(params, grads, sums, strict=True)):
-        g = _decayed(g, p, weight_decay, maximize)
-        s = s + g * g
-        rate = lr / (1 + (_precise(F, steps[i], p) - 1) * lr_decay)
-        new_params.append(p - (rate * g) / (F.sqrt(s) + eps))
-        new_sums.append(s)
-    return _unless(F, found_inf, (params, new_params), (sums, new_sums))
 
 
 @composite

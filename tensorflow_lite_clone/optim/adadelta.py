@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.steps import adadelta_step
-from tensorflow_lite_clone.optim._functional import adadelta
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import step, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adadelta", "adadelta"]
 
 
-class Adadelta(Optimizer):
-    """Adadelta, as ``torch.optim.Adadelta``; see `adadelta_step`.
+@step()
+def adadelta_step(F: Any, h: Any, p: Any, g: Any, v: Any, u: Any) -> tuple:
+    """The rule of `Adadelta`."""
+    g = with_penalty(h, p, g)
+    v = v * h.rho + ((1 - h.rho) * g) * g
+    delta = F.sqrt(u + h.eps) / F.sqrt(v + h.eps) * g
+    return p - h.lr * delta, v, u * h.rho + ((1 - h.rho) * delta) * delta
 
-    `foreach` and `capturable` are accepted for compatibility.
+
+class Adadelta(Optimizer):
+    """Adadelta: gradients scaled by the ratio of the sizes of past steps and past gradients.
+
+    With the gradient g, r being `rho`::
+
+        v = r v + (1 - r) g^2
+        d = sqrt(u + eps) / sqrt(v + eps) g
+        u = r u + (1 - r) d^2
+        p = p - lr d
+
+    ``weight_decay * p`` is added to g, which `maximize` negates. `foreach` and `capturable` change
+    nothing. Raises ValueError for a negative hyperparameter or a `rho` outside of [0, 1]. Source:
+    Zeiler, "ADADELTA: an adaptive learning rate method" (2012).
+
+        optimizer = torch.optim.Adadelta(model.parameters(), rho=0.95)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _record = Record(
+        adadelta_step,
+        (STEP, State("square_avg"), State("acc_delta")),
+        order="lr rho eps weight_decay maximize capturable foreach differentiable",
+        newer="foreach maximize differentiable capturable",
+    )
 
     def __init__(
         self,
@@ -47,30 +66,12 @@ class Adadelta(Optimizer):
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
         check_at_least_zero(epsilon=eps, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "rho": rho,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "maximize": maximize,
-            "capturable": capturable,
-            "foreach": foreach,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        self.count_steps(group, params)
-        squares, deltas = self.states(params, square_avg=zeros_like, acc_delta=zeros_like)
-        self.run(
-            adadelta_step,
-            params,
-            grads,
-            squares,
-            deltas,
-            lr=self.number(group, "lr"),
-            rho=self.number(group, "rho"),
-            eps=group["eps"],
-            weight_decay=self.number(group, "weight_decay"),
-            maximize=group["maximize"],
-        )
+
+adadelta = functional(
+    Adadelta,
+    "params grads square_avgs acc_deltas state_steps",
+    "capturable foreach differentiable has_complex",
+    "lr rho eps weight_decay maximize",
+)

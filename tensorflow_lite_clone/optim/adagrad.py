@@ -2,38 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import full_like
-from tensorflow_lite_clone.ops.update import adagrad_step
-from tensorflow_lite_clone.optim._functional import adagrad
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_fused,
     check_one_element,
-    new_count,
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import precise, step, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adagrad", "adagrad"]
 
 
-class Adagrad(Optimizer):
-    """Adagrad, as ``torch.optim.Adagrad``; see `adagrad_step`.
+@step("steps")
+def adagrad_step(F: Any, h: Any, p: Any, g: Any, total: Any, count: Any) -> tuple:
+    """The rule of `Adagrad`."""
+    g = with_penalty(h, p, g)
+    total = total + g * g
+    rate = h.lr / (1 + (precise(F, count, p) - 1) * h.lr_decay)
+    return p - (rate * g) / (F.sqrt(total) + h.eps), total
 
-    `foreach` and `fused` are accepted for compatibility. Gradients may be sparse, without weight
-    decay.
+
+class Adagrad(Optimizer):
+    """Adagrad: steps by the gradient over the root of the sum of all its squares.
+
+    With the gradient g at step t::
+
+        s = s + g^2    (from `initial_accumulator_value` on)
+        p = p - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
+
+    ``weight_decay * p`` is added to g, which `maximize` negates. `foreach` and `fused` change
+    nothing. Gradients may be sparse, without weight decay. Raises ValueError for a negative
+    hyperparameter. Source: Duchi et al., "Adaptive subgradient methods" (2011).
+
+        optimizer = torch.optim.Adagrad(model.parameters(), lr=1e-2)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "fused": None,
-    }
+    _record = Record(
+        adagrad_step,
+        (STEP, State("sum", begin="initial_accumulator_value")),
+        order="lr lr_decay eps weight_decay initial_accumulator_value foreach maximize "
+        "differentiable fused",
+        newer="foreach maximize differentiable fused",
+        unread="initial_accumulator_value",
+    )
 
     def __init__(
         self,
@@ -57,25 +74,10 @@ class Adagrad(Optimizer):
             initial_accumulator_value=initial_accumulator_value,
             epsilon=eps,
         )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
         check_fused(fused, foreach, differentiable)
         for group in self.param_groups:  # torch fills these states at once, not at the first step
-            for param in group["params"]:
-                self.state[param] = {
-                    "step": new_count(param, group["fused"]),
-                    "sum": _first_sum(param, group),
-                }
+            self._kept(group, group["params"])
 
     def share_memory(self) -> None:
         """Put all states into memory that other processes can share."""
@@ -88,32 +90,20 @@ class Adagrad(Optimizer):
             raise RuntimeError("`fused` does not support sparse grad or complex param")
         if group["weight_decay"]:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
-        (sums,) = self.states(params, sum=lambda param: _first_sum(param, group))
-        steps = self.count_steps(group, params)
+        states = self._kept(group, params)
+        counts, sums = self._advance(states["step"]), states["sum"]
         lr, decay = self.number(group, "lr"), self.number(group, "lr_decay")
-        for param, g, total, step in zip(params, grads, sums, steps, strict=True):
+        for param, g, total, count in zip(params, grads, sums, counts, strict=True):
             g = (-g if group["maximize"] else g).coalesce()
             total.add_(g.pow(2))
             root = total.sparse_mask(g)._values().sqrt_().add_(group["eps"])
-            rate = lr / (1 + (step - 1) * decay)
+            rate = lr / (1 + (count - 1) * decay)
             param.add_(g.new(g._indices(), g._values() / root, g.size()), alpha=-rate)
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        sums = self.states(params, sum=lambda param: _first_sum(param, group))  # of groups added
-        self.run(
-            adagrad_step,
-            params,
-            grads,
-            *sums,
-            steps=self.count_steps(group, params),
-            lr=self.number(group, "lr"),
-            lr_decay=self.number(group, "lr_decay"),
-            weight_decay=self.number(group, "weight_decay"),
-            eps=group["eps"],
-            maximize=group["maximize"],
-        )
 
-
-def _first_sum(param: Tensor, group: dict[str, Any]) -> Tensor:
-    start = group["initial_accumulator_value"]
-    return full_like(param.detach(), complex(start, start) if param.is_complex() else start)
+adagrad = functional(
+    Adagrad,
+    "params grads state_sums state_steps",
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)

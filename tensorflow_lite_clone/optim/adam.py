@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import math
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import adam_step
-from tensorflow_lite_clone.optim._functional import adam
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_betas,
@@ -15,28 +13,64 @@ from tensorflow_lite_clone.optim.arguments import (
     check_one_element,
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import decayed, precise, step
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adam", "adam"]
 
 
-class Adam(Optimizer):
-    """Adam, as ``torch.optim.Adam``; see `adam_step`.
+@step("steps")
+def adam_step(F: Any, h: Any, p: Any, g: Any, m: Any, v: Any, largest: Any, count: Any) -> tuple:
+    """The rule of `Adam`."""
+    p, g = decayed(h, p, g)
+    beta1, beta2 = h.betas
+    m = m + (g - m) * (1 - beta1)
+    v = v * beta2 + ((1 - beta2) * g) * g
+    largest = F.maximum(largest, v) if h.amsgrad else None
+    share1, root2 = _shares(F, h.betas, count, p)
+    denominator = F.sqrt(largest if h.amsgrad else v) / root2 + h.eps
+    return p - ((h.lr / share1) * m) / denominator, m, v, largest
 
-    `foreach`, `fused` and `capturable` are accepted for compatibility.
+
+def _shares(F: Any, betas: tuple[float, float], count: Any, p: Any) -> tuple[Any, Any]:
+    """1 - b1^t and sqrt(1 - b2^t): what running means of ones have reached."""
+    beta1, beta2 = betas
+    if isinstance(count, float):
+        share2 = 1 - beta2**count
+        return 1 - beta1**count, math.sqrt(share2) if isinstance(share2, float) else F.sqrt(share2)
+    count = precise(F, count, p)
+    share1, share2 = [-F.expm1(count * (math.log(b) if b else -math.inf)) for b in betas]
+    return share1, F.sqrt(share2)
+
+
+class Adam(Optimizer):
+    """Adam: steps by the running mean of the gradient, over the root of that of its square.
+
+    With the gradient g at step t, b1 and b2 being `betas`::
+
+        m = b1 m + (1 - b1) g
+        v = b2 v + (1 - b2) g^2
+        p = p - lr / (1 - b1^t) m / (sqrt(v) / sqrt(1 - b2^t) + eps)
+
+    `amsgrad` puts the largest v so far in the place of v. ``weight_decay * p`` is added to g, or
+    with `decoupled_weight_decay` ``lr * weight_decay * p`` taken from p; `maximize` negates g.
+    `foreach`, `fused` and `capturable` change nothing. Raises ValueError for a negative
+    hyperparameter or a beta outside of [0, 1), and RuntimeError for sparse gradients. Sources:
+    Kingma and Ba, "Adam" (2015); Reddi et al., "On the convergence of Adam and beyond" (2018).
+
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "amsgrad": False,
-        "maximize": False,
-        "foreach": None,
-        "capturable": False,
-        "differentiable": False,
-        "decoupled_weight_decay": False,
-        "fused": None,
-    }
+    _record = Record(
+        adam_step,
+        (STEP, State("exp_avg"), State("exp_avg_sq"), State("max_exp_avg_sq", when="amsgrad")),
+        order="lr betas eps weight_decay amsgrad maximize foreach capturable differentiable fused "
+        "decoupled_weight_decay",
+        newer="amsgrad maximize foreach capturable differentiable decoupled_weight_decay fused",
+    )
 
     def __init__(
         self,
@@ -64,20 +98,7 @@ class Adam(Optimizer):
         for index, beta in enumerate(betas):
             check_foreach_tensors(foreach, capturable, **{f"betas[{index}]": beta})
             check_one_element(f"betas[{index}]", beta)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "amsgrad": amsgrad,
-            "maximize": maximize,
-            "foreach": foreach,
-            "capturable": capturable,
-            "differentiable": differentiable,
-            "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
         check_fused(fused, foreach, differentiable)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
@@ -86,25 +107,11 @@ class Adam(Optimizer):
             "Adam does not support sparse gradients, please consider SparseAdam instead"
         )
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        steps = self.count_steps(group, params)
-        names = {"exp_avg": zeros_like, "exp_avg_sq": zeros_like}
-        if group["amsgrad"]:
-            names["max_exp_avg_sq"] = zeros_like
-        means, squares, *maxima = self.states(params, **names)
-        self.run(
-            adam_step,
-            params,
-            grads,
-            means,
-            squares,
-            maxima[0] if maxima else [],
-            steps=steps,
-            lr=self.number(group, "lr"),
-            betas=self.number(group, "betas"),
-            eps=group["eps"],
-            weight_decay=self.number(group, "weight_decay"),
-            decoupled=group["decoupled_weight_decay"],
-            amsgrad=group["amsgrad"],
-            maximize=group["maximize"],
-        )
+
+adam = functional(
+    Adam,
+    "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
+    "foreach capturable differentiable fused grad_scale found_inf has_complex "
+    "decoupled_weight_decay",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)

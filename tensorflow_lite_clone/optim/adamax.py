@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.steps import adamax_step
-from tensorflow_lite_clone.optim._functional import adamax
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_betas,
     check_one_element,
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import narrowed, step, widened, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adamax", "adamax"]
 
 
-class Adamax(Optimizer):
-    """Adamax, as ``torch.optim.Adamax``; see `adamax_step`.
+@step("steps")
+def adamax_step(F: Any, h: Any, p: Any, g: Any, m: Any, u: Any, count: Any) -> tuple:
+    """The rule of `Adamax`."""
+    g = with_penalty(h, p, g)
+    beta1, beta2 = h.betas
+    m = m + (g - m) * (1 - beta1)
+    u = F.maximum(u * beta2, F.abs(g) + h.eps)
+    rate = narrowed(F, h.lr / (1 - beta1 ** widened(F, count)), p)
+    return p - (rate * m) / u, m, u
 
-    `foreach` and `capturable` are accepted for compatibility.
+
+class Adamax(Optimizer):
+    """Adamax: Adam with a running maximum of the gradient's size.
+
+    With the gradient g at step t, b1 and b2 being `betas`::
+
+        m = b1 m + (1 - b1) g
+        u = max(b2 u, |g| + eps)
+        p = p - lr / (1 - b1^t) m / u
+
+    ``weight_decay * p`` is added to g, which `maximize` negates. `foreach` and `capturable` change
+    nothing. Raises ValueError for a negative hyperparameter or a beta outside of [0, 1). Source:
+    Kingma and Ba, "Adam" (2015), section 7.
+
+        optimizer = torch.optim.Adamax(model.parameters(), lr=2e-3)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _record = Record(
+        adamax_step,
+        (STEP, State("exp_avg"), State("exp_inf")),
+        newer="foreach maximize differentiable capturable",
+    )
 
     def __init__(
         self,
@@ -50,31 +69,12 @@ class Adamax(Optimizer):
         check_at_least_zero(learning_rate=lr, epsilon=eps)
         check_betas(betas)
         check_at_least_zero(weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        steps = self.count_steps(group, params)
-        means, maxima = self.states(params, exp_avg=zeros_like, exp_inf=zeros_like)
-        self.run(
-            adamax_step,
-            params,
-            grads,
-            means,
-            maxima,
-            steps=steps,
-            lr=self.number(group, "lr"),
-            betas=self.number(group, "betas"),
-            eps=group["eps"],
-            weight_decay=self.number(group, "weight_decay"),
-            maximize=group["maximize"],
-        )
+
+adamax = functional(
+    Adamax,
+    "params grads exp_avgs exp_infs state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "eps beta1 beta2 lr weight_decay",
+)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import replace
 
-from tensorflow_lite_clone.optim._functional import adamw
 from tensorflow_lite_clone.optim.adam import Adam
 from tensorflow_lite_clone.optim.optimizer import ParamsT
+from tensorflow_lite_clone.optim.record import functional
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay, as ``torch.optim.AdamW``."""
+    """`Adam` whose weight decay is decoupled from the gradient: p = p - lr weight_decay p first.
+
+    Source: Loshchilov and Hutter, "Decoupled weight decay regularization" (2019).
+
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+    """
 
     # As in PyTorch, a checkpoint from before Adam had the option loads as AdamW all the same.
-    _newer_options: ClassVar = {**Adam._newer_options, "decoupled_weight_decay": True}
+    _record = replace(Adam._record, fixed={"decoupled_weight_decay": True})
 
     def __init__(
         self,
@@ -33,17 +40,12 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        super().__init__(params, **self.hyperparameters(locals()))
+
+
+adamw = functional(
+    AdamW,
+    "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
+    "foreach capturable differentiable fused grad_scale found_inf has_complex",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)

@@ -2,30 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.steps import asgd_rates, asgd_step
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element, new_count
+from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import narrowed, step, unless, widened, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
+
+__all__ = ["ASGD", "asgd"]
+
+
+@step("etas", "mus")
+def asgd_step(F: Any, h: Any, p: Any, g: Any, a: Any, eta: Any, mu: Any) -> tuple:
+    """The rule of `ASGD`, with the rates that it begins with."""
+    g = with_penalty(h, p, g)
+    eta, mu = narrowed(F, eta, p), narrowed(F, mu, p)
+    p = p * (1 - h.lambd * eta) - eta * g
+    mean = a + (p - a) * mu
+    if isinstance(mu, float):  # two results are two arrays, whatever the number is
+        return p, F.copy(p) if mu == 1 else mean
+    return p, F.where(mu == 1, p, mean)
+
+
+@composite
+def asgd_rates(F, etas, mus, *, steps, lr, lambd, alpha, t0, found_inf=None):
+    """The next rates: eta = lr / (1 + lambda lr t)^alpha, mu = 1 / max(1, t - t0)."""
+    new_etas, new_mus = [], []
+    for count in steps:
+        count = widened(F, count)
+        new_etas.append(lr / (1 + lambd * lr * count) ** alpha)
+        age = count - t0
+        new_mus.append(1 / (max(1.0, age) if isinstance(age, float) else F.clip(age, 1.0, None)))
+    return unless(F, found_inf, (etas, mus), (new_etas, new_mus))
 
 
 class ASGD(Optimizer):
-    """Averaged SGD, as ``torch.optim.ASGD``; see `asgd_step` and `asgd_rates`.
+    """Averaged SGD: gradient descent at a falling rate, and the mean of its parameters.
 
-    `foreach` and `capturable` are accepted for compatibility.
+    With the gradient g at step t::
+
+        p = (1 - lambd eta) p - eta g
+        a = a + mu (p - a)
+        eta, mu = lr / (1 + lambd lr t)^alpha, 1 / max(1, t - t0)    (for the next step)
+
+    The mean a is in the state as ``"ax"``. ``weight_decay * p`` is added to g, which `maximize`
+    negates. `foreach` and `capturable` change nothing. Raises ValueError for a negative `lr` or
+    `weight_decay`. Source: Polyak and Juditsky, "Acceleration of stochastic approximation by
+    averaging" (1992).
+
+        optimizer = torch.optim.ASGD(model.parameters(), lr=1e-2, t0=1000)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step", "eta", "mu")
     _capturable_states = "params, mus, etas, and state_steps"
-    _newer_options: ClassVar = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _record = Record(
+        asgd_step,
+        (
+            STEP,
+            State("eta", begin="lr", is_number=True),
+            State("mu", begin=1.0, is_number=True),
+            State("ax"),
+        ),
+        newer="foreach maximize differentiable capturable",
+    )
 
     def __init__(
         self,
@@ -42,45 +84,22 @@ class ASGD(Optimizer):
     ) -> None:
         check_one_element("lr", lr)
         check_at_least_zero(learning_rate=lr, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "lambd": lambd,
-            "alpha": alpha,
-            "t0": t0,
-            "weight_decay": weight_decay,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        steps = self.count_steps(group, params)
-        etas, mus, averages = self.states(
-            params,
-            eta=lambda param: new_count(param, value=float(group["lr"])),
-            mu=lambda param: new_count(param, value=1.0),
-            ax=zeros_like,
-        )
-        self.run(
-            asgd_step,
-            params,
-            grads,
-            averages,
-            etas=self.host_values(etas),
-            mus=self.host_values(mus),
-            lambd=group["lambd"],
-            weight_decay=self.number(group, "weight_decay"),
-            maximize=group["maximize"],
-        )
-        self.run_on_numbers(
-            asgd_rates,
-            etas,
-            mus,
-            steps=steps,
-            lr=self.number(group, "lr"),
-            lambd=group["lambd"],
-            alpha=group["alpha"],
-            t0=group["t0"],
-        )
+    def _run_rule(
+        self, numbers: dict, params: list[Tensor], grads: list[Tensor], states: dict[str, list]
+    ) -> None:
+        steps = self._advance(states["step"])
+        etas, mus = states["eta"], states["mu"]
+        rates = {"etas": self.host_values(etas), "mus": self.host_values(mus)}
+        self.run(asgd_step, params, grads, states["ax"], **rates, **numbers)
+        schedule = {name: numbers[name] for name in ("lr", "lambd", "alpha", "t0")}
+        self.run_on_numbers(asgd_rates, etas, mus, steps=steps, **schedule)
+
+
+asgd = functional(
+    ASGD,
+    "params grads axs mus etas state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "lambd lr t0 alpha weight_decay",
+)

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.ops.join import cat
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.line_search import Point, strong_wolfe
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import Record
 from tensorflow_lite_clone.tensor import Tensor
 
 _LEAST_CURVATURE = 1e-10  # pairs with less are left out, which keeps the matrix positive definite
@@ -25,6 +26,8 @@ class LBFGS(Optimizer):
     Nocedal and Wright, "Numerical optimization" (2006), algorithms 7.4 and 7.5.
     """
 
+    _record = Record()
+
     def __init__(
         self,
         params: ParamsT,
@@ -38,16 +41,8 @@ class LBFGS(Optimizer):
     ) -> None:
         check_one_element("lr", lr)
         check_at_least_zero(learning_rate=lr)
-        defaults = {
-            "lr": lr,
-            "max_iter": max_iter,
-            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
-            "tolerance_grad": tolerance_grad,
-            "tolerance_change": tolerance_change,
-            "history_size": history_size,
-            "line_search_fn": line_search_fn,
-        }
-        super().__init__(params, defaults)
+        max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
+        super().__init__(params, self.hyperparameters(locals()))
         if len(self.param_groups) != 1:
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
 

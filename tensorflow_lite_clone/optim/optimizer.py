@@ -11,10 +11,17 @@ from typing import Any, ClassVar, TypeAlias
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core import live
-from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.update import by_device, update, zero_each
-from tensorflow_lite_clone.optim._functional import advance, run_step_with
+from tensorflow_lite_clone.ops.complex_numbers import view_as_real
+from tensorflow_lite_clone.ops.update import (
+    by_device,
+    count_steps,
+    count_writes,
+    update,
+    update_recorded,
+    update_with,
+    zero_each,
+)
 from tensorflow_lite_clone.optim.arguments import (
     ParamsT,
     _default_to_fused_or_foreach,
@@ -37,6 +44,7 @@ from tensorflow_lite_clone.optim.hooks import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from tensorflow_lite_clone.optim.record import STEP, Record, cast_state
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -68,13 +76,13 @@ _ORDINARY = {Tensor}  # what a gradient is if it is not sparse, or of a class of
 class Optimizer(Hooked):
     """Base of all optimizers.
 
-    A subclass passes its hyperparameters as `defaults` and implements either `step`, as in
-    PyTorch, or `update(group, params, grads)`, called once per group and device with the
-    parameters that have a gradient. That calls `run` with a step of `ops`, hyperparameters as
-    `number` reads them, and step counts by `count_steps` (and `update_sparse`, for parameters whose
-    gradients are sparse): then a step on a GPU can be captured
-    and replayed, complex parameters are updated as pairs of reals, and with `differentiable` the
-    step is a part of the graph.
+    A subclass passes its hyperparameters as `defaults` and implements `step`, as in PyTorch. Those
+    of the package have a `_record` instead, from which `update` is made (see `optim.record`). It is
+    called once per group and device with the parameters that have a gradient (`update_sparse` with
+    those whose gradients are sparse). A subclass of another kind may implement it with `run`,
+    `number`, `states` and `count_steps`: then a step on a GPU can be captured and replayed, complex
+    parameters are updated as pairs of reals, and with `differentiable` the step is a part of the
+    graph.
 
     A zero-dim float32 tensor as `found_inf` makes `step` change nothing if it is not zero, on a
     device without being read back. Loss scaling sets it.
@@ -83,6 +91,7 @@ class Optimizer(Hooked):
     found_inf: Tensor | None = None
     _found_inf: Tensor | None = None  # on the device that is being updated, None for the CPU
     _step_supports_amp_scaling = False  # whether `update` heeds `found_inf` on every device
+    _record: ClassVar[Record] = Record()  # that of a class of another kind has no step
     _newer_options: ClassVar[dict[str, Any]] = {}  # what groups in older checkpoints lack
     _counts: tuple[str, ...] = ()  # states that are plain numbers in older checkpoints
     _capturable_states = "params and state_steps"
@@ -236,19 +245,72 @@ class Optimizer(Hooked):
         self._found_inf = found_inf
         return True
 
+    def hyperparameters(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The `defaults` of a class with a record, among the local names of its constructor."""
+        given = {**given, **self._record.fixed}
+        return {name: given[name] for name in self._record.names}
+
     def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        """Update one group's parameters on one device in place."""
-        raise NotImplementedError
+        """Update one group's parameters on one device in place, as the class's record says."""
+        if self._record.step is None:
+            raise NotImplementedError
+        self._run_rule(self._numbers(group), params, grads, self._kept(group, params))
+
+    def _kept(self, group: dict[str, Any], params: list[Tensor]) -> dict[str, list[Tensor]]:
+        """The states of the record, by their names, for each parameter; made when missing."""
+        kept = {}
+        owned = [self.state[param] for param in params]
+        for state in self._record.states:
+            if not state.when or group[state.when]:
+                name = state.name
+                for param, own in zip(params, owned, strict=True):
+                    if name not in own:
+                        own[name] = state.make(param, group)
+                kept[name] = [own[name] for own in owned]
+        return kept
+
+    def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
+        """The hyperparameters that steps take."""
+        record = self._record
+        numbers = {name: group[name] for name in record.constant}
+        is_live = live.recorder is not None
+        for name in record.scheduled:
+            value = group[name]
+            is_plain = value.__class__ is float or value.__class__ is int
+            numbers[name] = float(value) if is_plain and not is_live else self.number(group, name)
+        return numbers
+
+    def _run_rule(
+        self,
+        numbers: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: dict[str, list[Tensor]],
+    ) -> None:
+        """Run the record's step. `states` are by their names, without those that are not kept."""
+        record = self._record
+        if STEP.name in states:
+            counts = self._advance(states[STEP.name])
+            if record.is_counted:
+                numbers["steps"] = counts
+        lists = [states.get(name, []) for name in record.lists]
+        self.run(record.step, params, grads, *lists, **numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """Update one group's parameters that have sparse gradients; RuntimeError by default."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
     def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
-        """Run a step of `ops` on parameters, gradients and states."""
-        differentiable = bool(self.defaults.get("differentiable"))
+        """Run a step on parameters, gradients and states; complex ones as pairs of reals."""
         numbers["found_inf"] = self._found_inf
-        run_step_with(step, lists, numbers, differentiable)
+        for param in lists[0]:
+            if param._storage.laid.dtype.kind == "c":
+                lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
+                break
+        if self.defaults.get("differentiable"):
+            update_recorded(step, *lists, **numbers)
+        else:
+            update_with(step, lists, numbers)
 
     def number(self, group: dict[str, Any], name: str) -> Any:
         """A hyperparameter as a float, which may change before a captured step is replayed.
@@ -299,7 +361,17 @@ class Optimizer(Hooked):
             if "step" not in state:
                 state["step"] = new_count(param, group.get("fused"))
             counts.append(state["step"])
-        return advance(counts, self._found_inf)
+        return self._advance(counts)
+
+    def _advance(self, counts: list[Tensor]) -> list[Any]:
+        """Add 1 to step counts. The new ones: numbers on the CPU, else the tensors themselves."""
+        if not counts or not counts[0].is_cpu:
+            update(count_steps, counts, read=(), found_inf=self._found_inf)
+            return counts
+        backend = counts[0]._storage.backend
+        steps: list[Any] = backend.F.count_on_host([count._storage.array for count in counts])
+        count_writes(counts)
+        return steps
 
     def run_on_numbers(
         self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any
@@ -363,7 +435,7 @@ class Optimizer(Hooked):
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for number, value in state_dict["state"].items():
             param = by_number.get(number)
-            state[number if param is None else param] = _cast(param, value)
+            state[number if param is None else param] = cast_state(param, value)
         for mine, theirs in zip(self.param_groups, saved, strict=True):
             if "param_names" in mine and "param_names" not in theirs:
                 theirs["param_names"] = mine["param_names"]
@@ -417,18 +489,5 @@ class Optimizer(Hooked):
         return text + ")"
 
 
-def _cast(param: Tensor | None, value: Any, key: str = "") -> Any:
-    """A loaded state with its tensors on the parameter's device and in its dtype."""
-    if isinstance(value, Tensor):
-        if param is None:
-            return value
-        if key == "step":
-            return value if param.is_cpu else value.to(dtype=float32, device=param.device)
-        if param.is_floating_point():
-            return value.to(dtype=param.dtype, device=param.device)
-        return value.to(device=param.device)
-    if isinstance(value, dict):
-        return {name: _cast(param, entry, name) for name, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_cast(param, entry) for entry in value)
-    return value
+def _as_real(tensor: Tensor) -> Tensor:
+    return view_as_real(tensor) if tensor.is_complex() else tensor

@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import rmsprop_step
-from tensorflow_lite_clone.optim._functional import rmsprop
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import step, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["RMSprop", "rmsprop"]
 
 
-class RMSprop(Optimizer):
-    """RMSprop, as ``torch.optim.RMSprop``; see `rmsprop_step`.
+@step()
+def rmsprop_step(F: Any, h: Any, p: Any, g: Any, v: Any, b: Any, mean: Any) -> tuple:
+    """The rule of `RMSprop`."""
+    g = with_penalty(h, p, g)
+    v = v * h.alpha + ((1 - h.alpha) * g) * g
+    if h.centered:
+        mean = mean + (g - mean) * (1 - h.alpha)
+        denominator = F.sqrt(v - mean * mean) + h.eps
+    else:
+        denominator = F.sqrt(v) + h.eps
+    if h.momentum:
+        b = b * h.momentum + g / denominator
+        return p - h.lr * b, v, b, mean
+    return p - (h.lr * g) / denominator, v, b, mean
 
-    `foreach` and `capturable` are accepted for compatibility.
+
+class RMSprop(Optimizer):
+    """RMSprop: steps by the gradient over the root of the running mean of its square.
+
+    With the gradient g, a being `alpha`::
+
+        v = a v + (1 - a) g^2
+        p = p - lr g / (sqrt(v) + eps)
+
+    `centered` subtracts the squared running mean of g from v in the root; with `momentum` m the
+    step is by b = m b + g / (sqrt(v) + eps). ``weight_decay * p`` is added to g, which `maximize`
+    negates. `foreach` and `capturable` change nothing. Raises ValueError for a negative
+    hyperparameter. Sources: Tieleman and Hinton, "Lecture 6.5 - RMSProp" (2012); Graves,
+    "Generating sequences with recurrent neural networks" (2013) for the centered form.
+
+        optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3, momentum=0.9)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "momentum": 0,
-        "centered": False,
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _record = Record(
+        rmsprop_step,
+        (
+            STEP,
+            State("square_avg"),
+            State("momentum_buffer", when="momentum"),
+            State("grad_avg", when="centered"),
+        ),
+        order="lr momentum alpha eps centered weight_decay capturable foreach maximize "
+        "differentiable",
+        newer="momentum centered foreach maximize differentiable capturable",
+    )
 
     def __init__(
         self,
@@ -49,40 +79,12 @@ class RMSprop(Optimizer):
         check_at_least_zero(
             learning_rate=lr, epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
         )
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-            "capturable": capturable,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        self.count_steps(group, params)
-        (squares,) = self.states(params, square_avg=zeros_like)
-        buffers = averages = []
-        if group["momentum"]:
-            (buffers,) = self.states(params, momentum_buffer=zeros_like)
-        if group["centered"]:
-            (averages,) = self.states(params, grad_avg=zeros_like)
-        self.run(
-            rmsprop_step,
-            params,
-            grads,
-            squares,
-            averages,
-            buffers,
-            lr=self.number(group, "lr"),
-            alpha=self.number(group, "alpha"),
-            eps=group["eps"],
-            weight_decay=self.number(group, "weight_decay"),
-            momentum=self.number(group, "momentum"),
-            centered=group["centered"],
-            maximize=group["maximize"],
-        )
+
+rmsprop = functional(
+    RMSprop,
+    "params grads square_avgs grad_avgs momentum_buffer_list state_steps",
+    "foreach maximize differentiable capturable has_complex",
+    "lr alpha eps weight_decay momentum centered",
+)

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from tensorflow_lite_clone.ops.create import full_like, zeros_like
-from tensorflow_lite_clone.ops.steps import rprop_step
-from tensorflow_lite_clone.optim._functional import rprop
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
+from tensorflow_lite_clone.optim.rule import step
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Rprop", "rprop"]
 
 
-class Rprop(Optimizer):
-    """Rprop, as ``torch.optim.Rprop``; see `rprop_step`.
+@step()
+def rprop_step(F: Any, h: Any, p: Any, g: Any, before: Any, size: Any) -> tuple:
+    """The rule of `Rprop`."""
+    smaller, larger = h.etas
+    g = -g if h.maximize else g
+    agreement = g * before
+    grown = F.where(agreement > 0, size * larger, size)
+    size = F.clip(F.where(agreement < 0, size * smaller, grown), *h.step_sizes)
+    g = F.where(agreement < 0, F.zeros_like(g), g)
+    return p - F.sign(g) * size, g, size
 
-    `foreach` and `capturable` are accepted for compatibility.
+
+class Rprop(Optimizer):
+    """Rprop: steps by the sign of the gradient alone, p = p - s sign(g).
+
+    The size s, which is `lr` at first, is multiplied by ``etas[1]`` where g keeps its sign, and by
+    ``etas[0]`` where that turns, within `step_sizes`. Where the sign turns, the parameter rests and
+    g counts as 0. `maximize` negates g. `foreach` and `capturable` change nothing. Raises
+    ValueError for a negative `lr` or `etas` that are not on both sides of 1. Source: Riedmiller and
+    Braun, "A direct adaptive method for faster backpropagation learning: the RPROP algorithm"
+    (1993).
+
+        optimizer = torch.optim.Rprop(model.parameters(), lr=1e-2)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _counts = ("step",)
-    _newer_options: ClassVar = {
-        "foreach": None,
-        "maximize": False,
-        "differentiable": False,
-        "capturable": False,
-    }
+    _record = Record(
+        rprop_step,
+        (STEP, State("prev"), State("step_size", begin="lr")),
+        order="lr etas step_sizes foreach maximize differentiable capturable",
+        newer="foreach maximize differentiable capturable",
+        unread="lr",
+    )
 
     def __init__(
         self,
@@ -45,31 +64,12 @@ class Rprop(Optimizer):
         check_at_least_zero(learning_rate=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        defaults = {
-            "lr": lr,
-            "etas": etas,
-            "step_sizes": step_sizes,
-            "foreach": foreach,
-            "maximize": maximize,
-            "differentiable": differentiable,
-            "capturable": capturable,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        def first_size(param: Tensor) -> Tensor:
-            lr = float(group["lr"])
-            return full_like(param.detach(), complex(lr, lr) if param.is_complex() else lr)
 
-        self.count_steps(group, params)
-        previous, sizes = self.states(params, prev=zeros_like, step_size=first_size)
-        self.run(
-            rprop_step,
-            params,
-            grads,
-            previous,
-            sizes,
-            etas=self.number(group, "etas"),
-            step_sizes=self.number(group, "step_sizes"),
-            maximize=group["maximize"],
-        )
+rprop = functional(
+    Rprop,
+    "params grads prevs step_sizes state_steps",
+    "foreach capturable maximize differentiable has_complex",
+    "step_size_min step_size_max etaminus etaplus",
+)

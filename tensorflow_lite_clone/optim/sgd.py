@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.update import sgd_step
-from tensorflow_lite_clone.optim._functional import sgd
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_fused,
     check_one_element,
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import Record, State, functional
+from tensorflow_lite_clone.optim.rule import step, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
-    """Stochastic gradient descent with momentum, as ``torch.optim.SGD``; see `sgd_step`.
+@step("first")
+def sgd_step(F: Any, h: Any, p: Any, g: Any, b: Any, is_first: bool) -> tuple:
+    """The rule of `SGD`; where `is_first`, there is no momentum yet."""
+    g = with_penalty(h, p, g)
+    if h.momentum:
+        b = g if is_first else b * h.momentum + g * (1 - h.dampening)
+        g = g + h.momentum * b if h.nesterov else b
+    return p - h.lr * g, b
 
-    `foreach` and `fused` are accepted for compatibility. Gradients may be sparse, without weight
-    decay. With `differentiable` gradients flow
-    through the first momentum too, which PyTorch takes as a constant.
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum.
+
+    With the gradient g, m being `momentum` and d `dampening`::
+
+        b = m b + (1 - d) g    (at the first step b = g)
+        p = p - lr b           (p = p - lr (g + m b) with `nesterov`)
+
+    ``weight_decay * p`` is added to g, which `maximize` negates. `foreach` and `fused` change
+    nothing. Gradients may be sparse, without weight decay. With `differentiable` gradients flow
+    through the first momentum too, which PyTorch takes as a constant. Raises ValueError for a
+    negative hyperparameter, and for `nesterov` without momentum or with dampening. Source:
+    Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013), in
+    PyTorch's form.
+
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     """
 
-    _step_supports_amp_scaling = True
-    _newer_options: ClassVar = {
-        "nesterov": False,
-        "maximize": False,
-        "foreach": None,
-        "differentiable": False,
-        "fused": False,
-    }
+    _record = Record(
+        sgd_step,
+        (State("momentum_buffer", when="momentum"),),
+        newer="nesterov maximize foreach differentiable fused",
+        filled={"fused": False},
+    )
 
     def __init__(
         self,
@@ -53,19 +73,25 @@ class SGD(Optimizer):
         check_at_least_zero(learning_rate=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "dampening": dampening,
-            "weight_decay": weight_decay,
-            "nesterov": nesterov,
-            "maximize": maximize,
-            "foreach": foreach,
-            "differentiable": differentiable,
-            "fused": fused,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
         check_fused(fused, foreach, differentiable)
+
+    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        buffers: list[Any] = []
+        first: list[bool] = []
+        if group["momentum"]:
+            buffers = [self.state[param].get("momentum_buffer") for param in params]
+            first = _begin(params, buffers)
+            if True in first:
+                for param, buffer in zip(params, buffers, strict=True):
+                    self.state[param]["momentum_buffer"] = buffer
+        self.run(sgd_step, params, grads, buffers, first=first, **self._numbers(group))
+
+    def _run_rule(
+        self, numbers: dict, params: list[Tensor], grads: list[Tensor], states: dict[str, list]
+    ) -> None:
+        buffers = states.get("momentum_buffer", [])
+        self.run(sgd_step, params, grads, buffers, first=_begin(params, buffers), **numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """As `sgd_step`; momenta are sparse, with the places of all gradients so far."""
@@ -86,25 +112,19 @@ class SGD(Optimizer):
                 g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
             param.add_(g, alpha=-lr)
 
-    def update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        buffers: list[Tensor] = []
-        first: list[bool] = []
-        if group["momentum"]:
-            first = [self.state[param].get("momentum_buffer") is None for param in params]
-            for param, new in zip(params, first, strict=True):
-                if new:
-                    self.state[param]["momentum_buffer"] = zeros_like(param)
-            buffers = [self.state[param]["momentum_buffer"] for param in params]
-        self.run(
-            sgd_step,
-            params,
-            grads,
-            buffers,
-            lr=self.number(group, "lr"),
-            momentum=self.number(group, "momentum"),
-            dampening=self.number(group, "dampening"),
-            weight_decay=self.number(group, "weight_decay"),
-            nesterov=group["nesterov"],
-            maximize=group["maximize"],
-            first=first,
-        )
+
+def _begin(params: list[Tensor], buffers: list[Any]) -> list[bool]:
+    """Whether each parameter's momentum is None; zeros take the places of those in the list."""
+    first = [buffer is None for buffer in buffers]
+    if True in first:
+        begun = zip(params, buffers, first, strict=True)
+        buffers[:] = [zeros_like(p) if is_first else b for p, b, is_first in begun]
+    return first
+
+
+sgd = functional(
+    SGD,
+    "params d_p_list momentum_buffer_list",
+    "has_sparse_grad foreach fused grad_scale found_inf",
+    "weight_decay momentum lr dampening nesterov maximize",
+)

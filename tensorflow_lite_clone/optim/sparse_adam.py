@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.ops.create import zeros_like
 from tensorflow_lite_clone.optim.arguments import check_betas, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
+from tensorflow_lite_clone.optim.record import Record
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -16,6 +17,8 @@ class SparseAdam(Optimizer):
 
     Moments are dense. RuntimeError for dense gradients.
     """
+
+    _record = Record()
 
     def __init__(
         self,
@@ -31,13 +34,7 @@ class SparseAdam(Optimizer):
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
         check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults)
+        super().__init__(params, self.hyperparameters(locals()))
         sparse = [
             [number, index]
             for number, group in enumerate(self.param_groups)
@@ -70,28 +67,51 @@ class SparseAdam(Optimizer):
         return dense or super()._without_sparse(group, params)  # nothing is updated beside dense
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
-        """With the gradient g at its places, and nothing elsewhere:
-
-        m = m + (1 - beta1) (g - m),   v = v + (1 - beta2) (g^2 - v)
-        p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps)
-        """
+        """As `sparse_adam`."""
         for param in params:
             self.state[param].setdefault("step", 0)
         means, squares = self.states(params, exp_avg=zeros_like, exp_avg_sq=zeros_like)
-        lr, (beta1, beta2) = self.number(group, "lr"), self.number(group, "betas")
-        for param, g, mean, square in zip(params, grads, means, squares, strict=True):
-            step = self.state[param]["step"] = self.state[param]["step"] + 1
-            g = (-g if group["maximize"] else g).coalesce()
-            if not g._nnz():
-                continue
-            values = g._values()
-            m, v = mean.sparse_mask(g)._values(), square.sparse_mask(g)._values()
-            m_change, v_change = (values - m) * (1 - beta1), (values * values - v) * (1 - beta2)
-            mean.add_(_at(g, m_change))
-            square.add_(_at(g, v_change))
-            moved = (m + m_change) / ((v + v_change).sqrt() + group["eps"])
-            rate = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
-            param.add_(_at(g, moved * -rate))
+        for param in params:
+            self.state[param]["step"] += 1
+        steps = [self.state[param]["step"] for param in params]
+        numbers = self._numbers(group)
+        beta1, beta2 = numbers.pop("betas")
+        sparse_adam(params, grads, means, squares, steps, beta1=beta1, beta2=beta2, **numbers)
+
+
+def sparse_adam(
+    params: list[Tensor],
+    grads: list[Any],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[int],
+    *,
+    eps: float,
+    beta1: float,
+    beta2: float,
+    lr: float,
+    maximize: bool,
+) -> None:
+    """With the gradient g at its places, and nothing elsewhere:
+
+    m = m + (1 - beta1) (g - m),   v = v + (1 - beta2) (g^2 - v)
+    p = p - lr sqrt(1 - beta2^step) / (1 - beta1^step) m / (sqrt(v) + eps)
+
+    `state_steps` count this step already.
+    """
+    states = zip(exp_avgs, exp_avg_sqs, state_steps, strict=True)
+    for param, g, (mean, square, step) in zip(params, grads, states, strict=True):
+        g = (-g if maximize else g).coalesce()
+        if not g._nnz():
+            continue
+        values = g._values()
+        m, v = mean.sparse_mask(g)._values(), square.sparse_mask(g)._values()
+        m_change, v_change = (values - m) * (1 - beta1), (values * values - v) * (1 - beta2)
+        mean.add_(_at(g, m_change))
+        square.add_(_at(g, v_change))
+        moved = (m + m_change) / ((v + v_change).sqrt() + eps)
+        rate = lr * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+        param.add_(_at(g, moved * -rate))
 
 
 def _at(g: Any, values: Tensor) -> Any:

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.profiler._part import Part
 from tensorflow_lite_clone.profiler._watch import Watch
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.utils._op_costs import flops_of, products
+from tensorflow_lite_clone.utils._op_costs import flops_of
 
 
 def tensors_in(value: Any) -> list[Tensor]:
@@ -115,14 +115,13 @@ class Survey:
 
     def _counting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         """What runs in place of an op: it counts what the op costs in the forward pass."""
-        if op.name not in products:
+        if not op.cost.product:
             return call
 
         def counted(*arrays: Any, **parameters: Any) -> Any:
             result = call(*arrays, **parameters)
             if self._watch.in_forward():
-                cost = flops_of(op.name, arrays, parameters, result, everything=False)
-                self._watch.stack[-1].flops += cost
+                self._watch.stack[-1].flops += flops_of(op, arrays, parameters, result)
             return result
 
         return counted

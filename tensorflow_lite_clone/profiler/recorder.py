@@ -18,6 +18,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks, table
+from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.nn.modules.hooks import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -146,7 +147,7 @@ class Recorder:
                 return result
 
             return timed
-        describe = partial(self._details, name, backend)
+        describe = partial(self._details, op, backend)
 
         def noted(*arrays: Any, **parameters: Any) -> Any:
             first = None if marks is None else marks.mark()
@@ -161,15 +162,15 @@ class Recorder:
         return noted
 
     def _details(
-        self, name: str, backend: Any, arrays: tuple, parameters: dict, result: Any, end: int
+        self, op: Any, backend: Any, arrays: tuple, parameters: dict, result: Any, end: int
     ) -> Details:
         details = Details()
         if self.costs:
             given = [array for array in arrays if hasattr(array, "dtype")]
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
             details.dtypes = [array.dtype.name for array in given]
-            details.flops = flops_of(name, arrays, parameters, result)
-            details.bytes = bytes_of(name, arrays, result)
+            details.flops = flops_of(op, arrays, parameters, result)
+            details.bytes = bytes_of(op, arrays, result)
         self._place(details, backend, result, end)
         return details
 
@@ -204,7 +205,7 @@ class Recorder:
                 details.shapes = [None if g is None else list(g.shape) for g in given]
                 details.dtypes = [g.dtype.name for g in given if g is not None]
                 wanted = tuple([result is not None for result in found])
-                details.flops = flops_of_gradient(node, wanted)
+                details.flops = flops_of_gradient(node, given, wanted)
                 details.bytes = bytes_of_gradient(node, given, found)
             self._place(details, node.backend, found, end)
         name, thread = node.name(), get_ident()
@@ -218,9 +219,9 @@ class Recorder:
         if self.costs or self.stacks:
             details = Details()
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
-            copied = op is None or op.name == "copy_into"
-            read = arrays[1:] if copied else arrays
-            details.bytes = bytes_of("copy" if copied else op.name, read, arrays[0])
+            done: Any = op or TABLE["copy_into"]
+            details.flops = flops_of(done, arrays, parameters, arrays[0])
+            details.bytes = bytes_of(done, arrays, arrays[0])
             if self.stacks:
                 details.stack = frames.stack()
         name = "copy_" if op is None else f"{op.name}_"

@@ -60,7 +60,11 @@ class SparseTensor(Tensor):
 
     @property
     def _storage(self) -> NoReturn:
-        raise NotStrided(self.functions)
+        raise NotStrided(
+            self.functions,
+            "this function does not take sparse tensors: see torch.sparse for what does, or use "
+            "to_dense() first",
+        )
 
     # -- what it is ---------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 Ops have names here where PyTorch has ``torch.ops.aten.mm``: counts are kept by names such as
 "linear" and "conv", and "linear_backward" is the gradient of the former. Which ops count, and how
-much, is in `_op_costs`.
+much, their classes say (`Op.cost`); complex numbers count as real ones do.
 """
 
 from __future__ import annotations
@@ -15,27 +15,46 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from tensorflow_lite_clone.autograd.node import creation_hooks
+from tensorflow_lite_clone.backends.meta.array import MetaArray
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.op import is_op
+from tensorflow_lite_clone.dispatch import costs, hooks
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.nn.modules.module import (
     Module,
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from tensorflow_lite_clone.utils import _op_costs
 from tensorflow_lite_clone.utils._op_costs import (
-    Formula,
-    apply_formula,
-    apply_gradient_formula,
-    get_shape,  # noqa: F401  (found here in PyTorch)
-    op_name,
+    get_shape,
+    is_recorded,
+    known_of,
 )
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
+Formula = Callable[..., int]
+
+
+def _real(shape: Any) -> Any:
+    return MetaArray(shape, float32) if isinstance(shape, tuple) else shape
+
+
+def _of_shapes(formula: Any) -> Formula:
+    """A formula of `dispatch.costs` with the signature of those that are registered here."""
+
+    def flops(*shapes: Any, out_shape: Any = None, needs: Any = None, **parameters: Any) -> int:
+        return int(formula(needs or out_shape, *map(_real, shapes), **parameters))
+
+    return flops
+
+
 #: The formulas by the names of ops, and of their gradients.
-flop_registry: dict[str, Formula] = _op_costs.products
+flop_registry: dict[str, Formula] = {}
+for _op in TABLE.values():
+    if is_op(_op) and _op.cost.product:
+        flop_registry[_op.name] = _of_shapes(_op.cost.flops)
+        flop_registry[f"{_op.name}_backward"] = _of_shapes(_op.cost.gradient_flops)
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
@@ -106,14 +125,13 @@ def conv_flop_count(
     x_shape: list[int], w_shape: list[int], out_shape: list[int], transposed: bool = False
 ) -> int:
     """What a convolution costs, from the shapes of input, weight and result (n, c, *space)."""
-    formula = _op_costs.conv_transpose_flops if transposed else _op_costs.conv_flops
-    return formula(tuple(x_shape), tuple(w_shape), out_shape=tuple(out_shape))
+    formula = costs.conv_transpose_flops if transposed else costs.conv_flops
+    return _of_shapes(formula)(tuple(x_shape), tuple(w_shape), out_shape=tuple(out_shape))
 
 
 def sdpa_flop_count(query_shape: tuple, key_shape: tuple, value_shape: tuple) -> int:
     """What scaled dot-product attention costs: q (..., H, L, E), k (..., S, E), v (..., S, Ev)."""
-    out = (*query_shape[:-1], value_shape[-1])
-    return _op_costs.attention_flops(query_shape, key_shape, value_shape, out_shape=(out,))
+    return _of_shapes(costs.attention_flops)(query_shape, key_shape, value_shape)
 
 
 def sdpa_flop(
@@ -133,7 +151,8 @@ def sdpa_backward_flop_count(
 ) -> int:
     """What the gradients of attention cost, which computes the scores again."""
     shapes = grad_out_shape, query_shape, key_shape, value_shape
-    return _op_costs.attention_gradient_flops(*shapes, needs=(True, True, True, False))
+    formula = _of_shapes(costs.attention_gradient_flops)
+    return formula(*shapes, needs=(True, True, True, False))
 
 
 def get_suffix_str(number: int) -> str:
@@ -310,7 +329,12 @@ class FlopCounterMode:
         def counted(*arrays: Any, **parameters: Any) -> Any:
             result = call(*arrays, **parameters)
             if self._seen():
-                self._count(op.name, apply_formula(formula, arrays, parameters, result), backend)
+                if hasattr(formula, "_get_raw"):
+                    flops = formula(*arrays, out_val=result, **parameters)
+                else:
+                    shapes = map(get_shape, arrays)
+                    flops = formula(*shapes, out_shape=get_shape(result), **parameters)
+                self._count(op.name, flops, backend)
             return result
 
         return counted
@@ -337,8 +361,13 @@ class FlopCounterMode:
         return results
 
     def _count_gradient(self, node: Any, needs: tuple[bool, ...]) -> None:
-        name = f"{op_name(node)}_backward"
+        op = getattr(node, "op", None)
+        if op is None or is_recorded():
+            return
+        name = f"{op.name}_backward"
         formula = self.flop_registry.get(name)
-        flops = formula and apply_gradient_formula(formula, node, needs)
-        if flops:
-            self._count(name, flops, node.backend)
+        if formula is not None:
+            shapes = map(get_shape, known_of(node))
+            flops = formula(*shapes, needs=needs, **node.parameters)
+            if flops:
+                self._count(name, flops, node.backend)

@@ -6,6 +6,7 @@ a whole, the products of a two-byte model would take several times as long on a 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -176,6 +177,9 @@ def test_a_transformer_block_multiplies_no_float32(width: int) -> None:
 
 
 def test_the_text_of_a_body_says_whether_it_multiplies() -> None:
+    importlib.import_module("tensorflow_lite_clone.optim")  # its steps are entries as well
     found = {name for name, entry in TABLE.items() if multiplies_matrices(entry)}
     assert {"linear_backward", "conv_transpose", "attention_backward", "lstm_sequence"} <= found
+    assert "muon_step" in found
     assert found.isdisjoint({"softmax_backward", "layer_norm", "gelu_backward", "lstm_cell_step"})
+    assert "adam_step" not in found

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+import tensorflow_lite_clone.optim  # noqa: F401  it enters its steps into the table
 from tensorflow_lite_clone.backends import load
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import table
@@ -363,8 +364,8 @@ STEPS = [
     ("sgd_step", {**SGD, "weight_decay": 0.2, "maximize": True}),
     ("sgd_step", {**SGD, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
     ("sgd_step", {**SGD, "momentum": 0.9, "nesterov": True}),
-    ("adam_step", {**ADAM, "decoupled": False, "weight_decay": 0.2}),
-    ("adam_step", {**ADAM, "decoupled": True, "weight_decay": 0.2, "maximize": True}),
+    ("adam_step", {**ADAM, "weight_decay": 0.2}),
+    ("adam_step", {**ADAM, "decoupled_weight_decay": True, "weight_decay": 0.2, "maximize": True}),
 ]
 
 
@@ -376,7 +377,7 @@ def test_steps_of_optimizers(name: str, numbers: dict, threads: int, monkeypatch
 
     monkeypatch.setattr(layer, "_PART", 8)
     monkeypatch.setattr(flags, "threads", threads)
-    numbers = {"weight_decay": 0.0, "maximize": False, **numbers}
+    numbers = {"weight_decay": 0.0, "decoupled_weight_decay": False, "maximize": False, **numbers}
     shapes = [(7, 9), (30,)]
     lists = [[np.abs(random(i, *shape))[0] for shape in shapes] for i in (1, 2, 3, 4)]
     lists = lists[: 3 if name == "sgd_step" else 4]

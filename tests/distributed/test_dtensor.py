@@ -285,14 +285,15 @@ def errors(rank, size):
         lambda: copy.copy(whole),
         lambda: torch.cat([whole, whole]),
         lambda: whole.tolist(),
-        lambda: torch.nn.functional.relu(whole),
+        lambda: torch.nn.functional.softmax(whole, 0),
         lambda: whole[0],
-        lambda: whole.add_(1),
     )
     found = []
     for call in calls:
         try:
             found.append(repr(call()))
+        except NotImplementedError as error:
+            found.append(f"NotImplementedError: {error}")
         except Exception as error:
             found.append(f"{type(error).__name__}: {error}")
     return found
@@ -314,6 +315,8 @@ def test_what_is_refused():
         "RuntimeError: Can not redistribute from R to P(sum), redistributing to Partial is for",
         "RuntimeError: copy_ got mixed torch.Tensor and DTensor",
         "RuntimeError: distribute_module should only be called once on a module, but it has",
+        "RuntimeError: __add__() got mixed torch.Tensor and DTensor",
+        "RuntimeError: __radd__() got mixed torch.Tensor and DTensor",
     ]
     for found in world_here(4).run(errors):
         for message, wanted in zip(found, expected):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tensorflow_lite_clone.ops.steps  # noqa: F401  it enters its steps into the table
+import tensorflow_lite_clone.optim  # noqa: F401  it enters its steps into the table
 from tests.kernels.gpu import ALL, as_good, needs_gpu, on_device, run_override
 
 pytestmark = needs_gpu
@@ -18,14 +18,15 @@ pytestmark = needs_gpu
 SHAPES = [(3, 5), (), (4096,), (4097,), (70001,), (0, 3), (17, 300), (1,), *[(7,)] * 110]
 SGD = {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, "nesterov": False,
        "maximize": False}  # fmt: skip
-ADAM = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "decoupled": False,
-        "amsgrad": False, "maximize": False}  # fmt: skip
+ADAM = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "amsgrad": False,
+        "decoupled_weight_decay": False, "maximize": False}  # fmt: skip
 RMSPROP = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.1, "momentum": 0,
            "centered": False, "maximize": False}  # fmt: skip
 ADAGRAD = {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}
 ADADELTA = {"lr": 0.5, "rho": 0.9, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
 ADAMAX = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
-RADAM = {**ADAMAX, "decoupled": False}
+DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
+RADAM = {**ADAMAX, "decoupled_weight_decay": False}
 NADAM = {**RADAM, "momentum_decay": 4e-3, "products": 0.4}
 RPROP = {"etas": (0.5, 1.2), "step_sizes": (0.05, 0.3), "maximize": False}
 ASGD = {"lambd": 0.01, "weight_decay": 0.1, "maximize": False, "etas": 0.05, "mus": 0.25}
@@ -38,22 +39,22 @@ STEPS: list[Any] = [
     ("sgd_step", SGD_LISTS, {**SGD, "dampening": 0, "nesterov": True, "maximize": True}),
     ("adam_step", (*ADAM_LISTS, None), {**ADAM, "steps": 1}),
     ("adam_step", (*ADAM_LISTS, "+"), {**ADAM, "steps": 1000, "amsgrad": True}),
-    ("adam_step", (*ADAM_LISTS, None), {**ADAM, "steps": 10, "decoupled": True, "maximize": True}),
+    ("adam_step", (*ADAM_LISTS, None), {**ADAM, "steps": 10, **DECOUPLED}),
     ("rmsprop_step", ("x", "x", "+", None, None), RMSPROP),
-    ("rmsprop_step", ("x", "x", "2", "+", None), {**RMSPROP, "centered": True}),
-    ("rmsprop_step", ("x", "x", "2", "+", "x"), {**RMSPROP, "centered": True, "momentum": 0.9}),
-    ("rmsprop_step", ("x", "x", "+", None, "x"), {**RMSPROP, "momentum": 0.9, "maximize": True}),
+    ("rmsprop_step", ("x", "x", "2", None, "+"), {**RMSPROP, "centered": True}),
+    ("rmsprop_step", ("x", "x", "2", "x", "+"), {**RMSPROP, "centered": True, "momentum": 0.9}),
+    ("rmsprop_step", ("x", "x", "+", "x", None), {**RMSPROP, "momentum": 0.9, "maximize": True}),
     ("adagrad_step", ("x", "x", "+"), {**ADAGRAD, "steps": 3}),
     ("adadelta_step", ("x", "x", "+", "+"), ADADELTA),
     ("adadelta_step", ("x", "x", "+", "+"), {**ADADELTA, "weight_decay": 0.0, "maximize": True}),
     ("adamax_step", ADAM_LISTS, {**ADAMAX, "steps": 1}),
     ("adamax_step", ADAM_LISTS, {**ADAMAX, "steps": 100, "maximize": True}),
     ("nadam_step", ADAM_LISTS, {**NADAM, "steps": 2}),
-    ("nadam_step", ADAM_LISTS, {**NADAM, "steps": 500, "decoupled": True, "maximize": True}),
+    ("nadam_step", ADAM_LISTS, {**NADAM, "steps": 500, **DECOUPLED}),
     ("radam_step", ADAM_LISTS, {**RADAM, "steps": 1}),
     ("radam_step", ADAM_LISTS, {**RADAM, "steps": 5}),
     ("radam_step", ADAM_LISTS, {**RADAM, "steps": 6}),
-    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 2000, "decoupled": True, "maximize": True}),
+    ("radam_step", ADAM_LISTS, {**RADAM, "steps": 2000, **DECOUPLED}),
     ("radam_step", ADAM_LISTS, {**RADAM, "steps": 30, "betas": (0.8, 0.9)}),
     ("rprop_step", ADAM_LISTS, RPROP),
     ("rprop_step", ADAM_LISTS, {**RPROP, "maximize": True}),

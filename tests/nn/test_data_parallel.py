@@ -119,7 +119,9 @@ def test_errors(places):
 
     with pytest.raises(KeyError, match="the model's own") as caught:
         DataParallel(Failing(), places)(tlc.ones(4, device=home(places[0])))
-    assert caught.value.__notes__ == [f"raised in replica 0 on device {home(places[0])}"]
+    layer, replica = caught.value.__notes__
+    assert layer.startswith("In layer Failing: ")
+    assert replica == f"raised in replica 0 on device {home(places[0])}"
     elsewhere = DataParallel(nn.Linear(2, 2).to(home(places[1])), places)
     with pytest.raises(RuntimeError, match=r"found one of them on device: \w+:1"):
         elsewhere(tlc.ones(2, 2))

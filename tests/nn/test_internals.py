@@ -409,9 +409,13 @@ def test_names_of_pytorchs_file(lib: Any) -> None:
     file = lib.nn.modules.module
     assert file._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
     assert file._IncompatibleKeys(["a"], []).missing_keys == ["a"]
-    for name in ("forward", "forward_pre", "backward", "backward_pre"):
-        assert not getattr(file, f"_global_{name}_hooks")
-    handle = file.register_module_forward_hook(lambda *args: None)
-    assert handle.id in file._global_forward_hooks and file._has_any_global_hook()
-    handle.remove()
-    assert not file._has_any_global_hook()
+    for table, name in {
+        "forward": "forward",
+        "forward_pre": "forward_pre",
+        "backward": "full_backward",
+        "backward_pre": "full_backward_pre",
+    }.items():
+        with getattr(file, f"register_module_{name}_hook")(lambda *args: None) as handle:
+            assert handle.id in getattr(file, f"_global_{table}_hooks")
+            assert file._has_any_global_hook()
+        assert not getattr(file, f"_global_{table}_hooks")

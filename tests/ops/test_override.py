@@ -26,13 +26,6 @@ KEPT = 24  # served calls kept per override
 DTYPES = ("float32", "float16", "float64", "int64")
 # Entries that functions of one tensor do not reach, and the tests that do.
 ELSEWHERE = {
-    **dict.fromkeys(("sgd_step", "adam_step", "rmsprop_step", "adagrad_step"), "tests/optim"),
-    **dict.fromkeys(
-        ("adadelta_step", "adafactor_step", "adamax_step", "asgd_step", "asgd_rates")
-        + ("muon_step", "orthogonal", "nadam_step", "nadam_products", "radam_step")
-        + ("rprop_step",),
-        "tests/optim",
-    ),
     **dict.fromkeys(
         ("count_steps", "zero_each", "clamp_each", "grad_norm", "clip_to_norm")
         + ("amp_unscale", "amp_update_scale"),
@@ -72,7 +65,12 @@ if SELF_CHECK:
 else:
     from tensorflow_lite_clone.backends import load
     from tensorflow_lite_clone.dispatch import hooks, table
-    from tensorflow_lite_clone.dispatch.op import TABLE
+    from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+
+    OPTIM = importlib.import_module("tensorflow_lite_clone.optim").__name__
+    for name, entry in TABLE.items():
+        if not is_op(entry) and entry.__module__.startswith(OPTIM):
+            ELSEWHERE[name] = "tests/optim"
 
     BACKEND = load(OURS.device)
     LAYER = BACKEND.accelerators[-1] if ACCELERATED else BACKEND.name

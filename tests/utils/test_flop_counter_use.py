@@ -236,6 +236,16 @@ def test_mods_are_not_needed():
     assert caught(tlc) == caught(torch)
 
 
+def test_complex_numbers_count_as_real_ones():
+    def counts(lib):
+        x, y = [x.to(lib.complex64).requires_grad_() for x in inputs(lib, [(3, 4), (4, 5)], "00")]
+        with COUNTERS[lib].FlopCounterMode(display=False) as counter:
+            (x @ y).abs().sum().backward()
+        return counter.get_total_flops()
+
+    assert counts(tlc) == counts(torch) == 3 * 120
+
+
 # -- formulas of users ----------------------------------------------------------------------------
 
 

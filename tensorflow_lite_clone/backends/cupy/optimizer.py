@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     numbers,
     rows,
 )
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "optimizer.cu"
@@ -60,33 +61,20 @@ def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
 
 @override("sgd_step", backend="cupy")
 def sgd_step(
-    F: Any,
-    params: list,
-    grads: list,
-    buffers: list,
-    *,
-    lr: Any,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-    maximize: bool,
-    first: list[bool],
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    lists = [params, grads, buffers] if momentum else [params, grads]
+    h = Hyper(hyper)
+    lists = [params, grads, buffers] if h.momentum else [params, grads]
     found = rows(lists, read=(1,))
-    if found is None or not served(lr, found_inf):
+    if found is None or not served(h.lr, found_inf):
         return NotImplemented
-    share = 1.0
-    if momentum:
-        share = function_of(dampening, complement)
+    share = function_of(h.dampening, complement) if h.momentum else 1.0
     for dtype, places in found.items():
-        if not momentum:
+        if not h.momentum:
             places = [(place, (*arrays, None)) for place, arrays in places]
-        values = numbers(dtype, lr, momentum or 0.0, share, weight_decay)
+        values = numbers(dtype, h.lr, h.momentum or 0.0, share, h.weight_decay)
         for new in (True, False):
-            part = [row for row in places if bool(momentum and first[row[0]]) is new]
+            part = [row for row in places if bool(h.momentum and h.first[row[0]]) is new]
             launch(
                 _sgd[dtype],
                 dtype,
@@ -94,132 +82,94 @@ def sgd_step(
                 3,
                 values,
                 found_inf,
-                bool(momentum),
+                bool(h.momentum),
                 new,
-                bool(nesterov),
-                bool(maximize),
+                bool(h.nesterov),
+                bool(h.maximize),
             )
     return None
 
 
 @override("adam_step", backend="cupy")
 def adam_step(
-    F: Any,
-    params: list,
-    grads: list,
-    means: list,
-    squares: list,
-    maxima: list,
-    *,
-    steps: list,
-    lr: Any,
-    betas: tuple[float, float],
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    amsgrad: bool,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    lists = [params, grads, means, squares, *([maxima] if amsgrad else [])]
+    h = Hyper(hyper)
+    lists = [params, grads, *[state for state in states if state]]
     found = rows(lists, read=(1,))
-    if found is None or not served(lr, found_inf, steps):
+    if found is None or not served(h.lr, found_inf, h.steps):
         return NotImplemented
-    beta1, beta2 = betas
+    beta1, beta2 = h.betas
     values = [
-        lr,
+        h.lr,
         function_of(beta1, complement),
         function_of(beta1, logarithm),
         beta2,
         function_of(beta2, complement),
         function_of(beta2, logarithm),
-        eps,
-        weight_decay,
+        h.eps,
+        h.weight_decay,
     ]
     for dtype, places in found.items():
         launch(
-            _adam[dtype, bool(amsgrad)],
+            _adam[dtype, bool(h.amsgrad)],
             dtype,
-            [(place, (*arrays, steps[place])) for place, arrays in places],
+            [(place, (*arrays, h.steps[place])) for place, arrays in places],
             len(lists) + 1,
             numbers(dtype, *values),
             found_inf,
-            bool(decoupled),
-            bool(maximize),
+            bool(h.decoupled_weight_decay),
+            bool(h.maximize),
         )
     return None
 
 
 @override("rmsprop_step", backend="cupy")
 def rmsprop_step(
-    F: Any,
-    params: list,
-    grads: list,
-    squares: list,
-    averages: list,
-    buffers: list,
-    *,
-    lr: Any,
-    alpha: float,
-    eps: float,
-    weight_decay: float,
-    momentum: float,
-    centered: bool,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    states = [*([averages] if centered else []), *([buffers] if momentum else [])]
-    found = rows([params, grads, squares, *states], read=(1,))
-    if found is None or not served(lr, found_inf):
+    h = Hyper(hyper)
+    found = rows([params, grads, *[state for state in states if state]], read=(1,))
+    if found is None or not served(h.lr, found_inf):
         return NotImplemented
-    share = function_of(alpha, complement)
+    share = function_of(h.alpha, complement)
     for dtype, places in found.items():
         complete = []
         for place, (p, g, v, *rest) in places:
-            average = rest[0] if centered else None
-            buffer = rest[-1] if momentum else None
+            buffer = rest[0] if h.momentum else None
+            average = rest[-1] if h.centered else None
             complete.append((place, (p, g, v, average, buffer)))
         launch(
             _rmsprop[dtype],
             dtype,
             complete,
             5,
-            numbers(dtype, lr, alpha, share, eps, weight_decay, momentum or 0.0),
+            numbers(dtype, h.lr, h.alpha, share, h.eps, h.weight_decay, h.momentum or 0.0),
             found_inf,
-            bool(momentum),
-            bool(centered),
-            bool(maximize),
+            bool(h.momentum),
+            bool(h.centered),
+            bool(h.maximize),
         )
     return None
 
 
 @override("adagrad_step", backend="cupy")
 def adagrad_step(
-    F: Any,
-    params: list,
-    grads: list,
-    sums: list,
-    *,
-    steps: list,
-    lr: Any,
-    lr_decay: float,
-    weight_decay: float,
-    eps: float,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, sums: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
+    h = Hyper(hyper)
     found = rows([params, grads, sums], read=(1,))
-    if found is None or not served(lr, found_inf, steps):
+    if found is None or not served(h.lr, found_inf, h.steps):
         return NotImplemented
     for dtype, places in found.items():
         launch(
             _adagrad[dtype],
             dtype,
-            [(place, (*arrays, steps[place])) for place, arrays in places],
+            [(place, (*arrays, h.steps[place])) for place, arrays in places],
             4,
-            numbers(dtype, lr, lr_decay, weight_decay, eps),
+            numbers(dtype, h.lr, h.lr_decay, h.weight_decay, h.eps),
             found_inf,
-            bool(maximize),
+            bool(h.maximize),
         )
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from functools import cache, lru_cache, partial
@@ -12,6 +13,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
+from tensorflow_lite_clone.core.errors import values_missing
 from tensorflow_lite_clone.core.shape import Shape, infer_size
 from tensorflow_lite_clone.core.strides import (
     Geometry,
@@ -104,6 +106,15 @@ def _dtype(rule: str, values: tuple, options: dict[str, Any]) -> np.dtype:
 # -- results by records ---------------------------------------------------------------------------
 
 
+class Counter(threading.local):
+    """The operations of primitives that this thread evaluates, while `flops` is a number."""
+
+    flops: float | None = None
+
+
+counter = Counter()
+
+
 @cache
 def _results(name: str, fields: tuple[str, ...]) -> Any:
     """What makes one value of several results."""
@@ -131,9 +142,19 @@ def _in_kept_order(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
     return permuted_strides(shape, order)
 
 
+def _calculates(values: tuple) -> bool:
+    """Whether there is a floating number among the operands: calculations of positions are free."""
+    return any([isinstance(v, MetaArray) and v.dtype.kind in "fcV" for v in values])
+
+
 def evaluate(record: Primitive, *values: Any, **options: Any) -> Any:
     """What a primitive gives: arrays of the shapes and dtypes that its record says."""
-    shapes = record.shapes(*values, **options)
+    try:
+        shapes = record.shapes(*values, **options)
+    except kinds.DataDependentShape:
+        raise values_missing(record.name) from None
+    if counter.flops is not None:
+        counter.flops += record.flops(shapes, *values, **options) if _calculates(values) else 0
     if shapes is None:
         return None
     if type(shapes) is not list:

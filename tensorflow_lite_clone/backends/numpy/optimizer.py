@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _BLOCK = 1 << 18  # elements of a parameter at a time
@@ -78,11 +79,11 @@ def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
     return True
 
 
-def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
-    if maximize:
+def _with_penalty(h: Any, p: Any, g: Any) -> Any:
+    if h.maximize:
         g = np.negative(g)
-    if weight_decay:
-        decay = p * weight_decay
+    if h.weight_decay:
+        decay = p * h.weight_decay
         decay += g
         return decay
     return g
@@ -90,29 +91,20 @@ def _decayed(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
 
 @override("sgd_step", backend="numpy")
 def sgd_step(
-    F: Any,
-    params: list,
-    grads: list,
-    buffers: list,
-    *,
-    lr: Any,
-    momentum: Any,
-    dampening: Any,
-    weight_decay: Any,
-    nesterov: bool,
-    maximize: bool,
-    first: list[bool],
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
+    h = Hyper(hyper)
+    momentum, dampening, nesterov, first = h.momentum, h.dampening, h.nesterov, h.first
+    has_penalty = h.weight_decay or h.maximize
     lists = (params, grads, buffers) if momentum else (params, grads)
-    if not _fits(lists, found_inf, lr, momentum, dampening, weight_decay):
+    if not _fits(lists, found_inf, h.lr, momentum, dampening, h.weight_decay):
         return NotImplemented
 
-    rate = np.array(lr, params[0].dtype)  # beside arrays it costs half of what a number costs
+    rate = np.array(h.lr, params[0].dtype)  # beside arrays it costs half of what a number costs
 
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
-        if weight_decay or maximize:
-            g = _decayed(g, p, weight_decay, maximize)
+        if has_penalty:
+            g = _with_penalty(h, p, g)
         if b is not None:
             if first[i]:
                 b[...] = g
@@ -133,45 +125,32 @@ def sgd_step(
 
 @override("adam_step", backend="numpy")
 def adam_step(
-    F: Any,
-    params: list,
-    grads: list,
-    means: list,
-    squares: list,
-    maxima: list,
-    *,
-    steps: list,
-    lr: Any,
-    betas: tuple,
-    eps: float,
-    weight_decay: Any,
-    decoupled: bool,
-    amsgrad: bool,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    lists = (params, grads, means, squares, *([maxima] if amsgrad else []))
-    if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
+    h = Hyper(hyper)
+    lists = (params, grads, *[state for state in states if state])
+    if not _fits(lists, found_inf, h.lr, h.eps, h.weight_decay, *h.betas, *h.steps):
         return NotImplemented
-    beta1, beta2 = betas
+    beta1, beta2 = h.betas
+    steps = h.steps
     dtype = params[0].dtype
     rates = {}
     for step in set(steps):
         root = math.sqrt(1 - beta2**step)
-        numbers = lr * root / (1 - beta1**step), eps * root
-        rates[step] = np.array(numbers[0], dtype), np.array(numbers[1], dtype)
+        rate, small = h.lr * root / (1 - beta1**step), h.eps * root
+        rates[step] = np.array(rate, dtype), np.array(small, dtype)
     # Arrays beside arrays cost half of what Python's numbers cost.
     constant = F.backend.constant
     enter1, keep2, enter2 = [constant(x, dtype) for x in (1 - beta1, beta2, 1 - beta2)]
-    decay = np.array(1 - lr * weight_decay, dtype)
+    decay = np.array(1 - h.lr * h.weight_decay, dtype)
 
     def formula(i: int, room: Any, p: Any, g: Any, m: Any, v: Any, largest: Any = None) -> None:
-        if not decoupled:
-            g = _decayed(g, p, weight_decay, maximize)
+        if not h.decoupled_weight_decay:
+            g = _with_penalty(h, p, g)
         else:
-            if maximize:
+            if h.maximize:
                 g = np.negative(g)
-            if weight_decay:
+            if h.weight_decay:
                 p *= decay
         change = np.subtract(g, m, room)
         change *= enter1
@@ -180,7 +159,7 @@ def adam_step(
         change = np.multiply(g, enter2, room)
         change *= g
         v += change
-        if amsgrad:
+        if h.amsgrad:
             v = np.maximum(largest, v, out=largest)
         # lr m / s1 / (sqrt(v) / s2 + eps), s2 taken out of the denominator
         rate, small = rates[steps[i]]
@@ -196,36 +175,23 @@ def adam_step(
 
 @override("rmsprop_step", backend="numpy")
 def rmsprop_step(
-    F: Any,
-    params: list,
-    grads: list,
-    squares: list,
-    averages: list,
-    buffers: list,
-    *,
-    lr: Any,
-    alpha: Any,
-    eps: float,
-    weight_decay: Any,
-    momentum: Any,
-    centered: bool,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    states = [averages] * centered + [buffers] * bool(momentum)
-    lists = (params, grads, squares, *states)
-    if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
+    h = Hyper(hyper)
+    alpha, momentum = h.alpha, h.momentum
+    lists = (params, grads, *[state for state in states if state])
+    if not _fits(lists, found_inf, h.lr, alpha, h.eps, h.weight_decay, momentum):
         return NotImplemented
     largest = np.finfo(params[0].dtype).max
 
     def formula(i: int, room: Any, p: Any, g: Any, v: Any, *rest: Any) -> None:
-        g = _decayed(g, p, weight_decay, maximize)
+        g = _with_penalty(h, p, g)
         v *= alpha
         change = np.multiply(g, 1 - alpha, room)
         change *= g
         v += change
-        if centered:
-            average = rest[0]
+        if h.centered:
+            average = rest[-1]
             np.subtract(g, average, change)
             change *= 1 - alpha
             average += change
@@ -235,15 +201,15 @@ def rmsprop_step(
             np.sqrt(change, change)
         else:
             np.sqrt(v, change)
-        change += eps
+        change += h.eps
         np.divide(g, change, change)
         if momentum:
-            buffer = rest[-1]
+            buffer = rest[0]
             buffer *= momentum
             buffer += change
-            np.multiply(buffer, lr, change)
+            np.multiply(buffer, h.lr, change)
         else:
-            change *= lr
+            change *= h.lr
         p -= change
 
     _updated(formula, lists)

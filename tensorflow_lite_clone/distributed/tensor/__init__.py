@@ -6,7 +6,11 @@ with the parts, which are plain tensors and parameters.
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.distributed.tensor import _utils, placement_types
+from tensorflow_lite_clone.distributed.tensor import (
+    _elementwise,  # noqa: F401  enters functions of elements
+    _utils,
+    placement_types,
+)
 from tensorflow_lite_clone.distributed.tensor._dtensor import (
     DTensor,
     distribute_tensor,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed import collectives
@@ -29,12 +30,15 @@ class DTensor(Tensor):
     """A part of a tensor, with the whole's shape, its mesh, and how it is placed there.
 
     It can be placed otherwise (`redistribute`), and taken apart (`to_local`, `full_tensor`), all of
-    which has gradients; `copy_`, `detach`, `clone` and conversions work part by part. It has no
-    other operations: they raise NotImplementedError. ``nn.Parameter(dtensor)`` is a parameter over
-    the part.
+    which has gradients; functions of elements, `copy_`, `detach`, `clone` and conversions work part
+    by part. It has no other operations: they raise NotImplementedError. ``nn.Parameter(dtensor)``
+    is a parameter over the part.
     """
 
     __slots__ = ()
+
+    #: By name what functions of elements do of which an argument is a DTensor (`_elementwise`).
+    functions: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     _local_tensor: Tensor
     _spec: Layout
@@ -203,10 +207,11 @@ class DTensor(Tensor):
 
     @property
     def _storage(self) -> Any:  # type: ignore[override]
-        raise NotImplementedError(
-            "a DTensor has no operations here: take its part with to_local(), or the whole with "
-            "full_tensor(); modules under the styles of torch.distributed.tensor.parallel compute "
-            "with parts"
+        raise NotStrided(
+            self.functions,
+            "a DTensor has functions of elements, and no other operations: take its part with "
+            "to_local(), or the whole with full_tensor(); modules under the styles of "
+            "torch.distributed.tensor.parallel compute with parts",
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DTensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tensorflow_lite_clone.nn.modules import (
     activation,
     adaptive,
@@ -50,28 +52,29 @@ from tensorflow_lite_clone.nn.modules.sparse import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.transformer import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.upsampling import *  # noqa: F403
 
-__all__ = [
-    "Module",
-    *activation.__all__,
-    *adaptive.__all__,
-    *batchnorm.__all__,
-    *channelshuffle.__all__,
-    *container.__all__,
-    *conv.__all__,
-    *distance.__all__,
-    *dropout.__all__,
-    *flatten.__all__,
-    *fold.__all__,
-    *instancenorm.__all__,
-    *linear.__all__,
-    *linear_cross_entropy_options.__all__,
-    *loss.__all__,
-    *normalization.__all__,
-    *padding.__all__,
-    *pixelshuffle.__all__,
-    *pooling.__all__,
-    *rnn.__all__,
-    *sparse.__all__,
-    *transformer.__all__,
-    *upsampling.__all__,
-]
+if not TYPE_CHECKING:  # which would see the names that are written here alone
+    __all__ = [
+        "Module",
+        *activation.__all__,
+        *adaptive.__all__,
+        *batchnorm.__all__,
+        *channelshuffle.__all__,
+        *container.__all__,
+        *conv.__all__,
+        *distance.__all__,
+        *dropout.__all__,
+        *flatten.__all__,
+        *fold.__all__,
+        *instancenorm.__all__,
+        *linear.__all__,
+        *linear_cross_entropy_options.__all__,
+        *loss.__all__,
+        *normalization.__all__,
+        *padding.__all__,
+        *pixelshuffle.__all__,
+        *pooling.__all__,
+        *rnn.__all__,
+        *sparse.__all__,
+        *transformer.__all__,
+        *upsampling.__all__,
+    ]

@@ -90,7 +90,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         # In the head a class of a cluster has the cluster's place.
         places = target.clone()
         inside = input.new_zeros(target.shape)
-        reached = int(((target >= 0) & (target < self.shortlist_size)).sum())
+        reached = 0
         for number, (low, high) in enumerate(pairwise(self.cutoffs)):
             rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
             if rows.numel() == 0:
@@ -100,6 +100,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             scores = F.log_softmax(self.tail[number](input.index_select(0, rows)), dim=1)
             chosen = scores.gather(1, (target.index_select(0, rows) - low).unsqueeze(1))
             inside = inside.index_copy(0, rows, chosen.squeeze(1))
+        reached += int(((target >= 0) & (target < self.shortlist_size)).sum())
         if reached != target.numel():
             raise RuntimeError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "

@@ -52,17 +52,12 @@ class _GlobalTable(HookTable):
     _in_modules = False
 
 
-#: The tables around a module's call, and those around its state.
-CALL_TABLES = (
-    "_backward_pre_hooks",
-    "_backward_hooks",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
+#: The tables around a module's call, those that say more of some hooks, those around its state.
+CALL_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_pre_hooks")
+_MARKS = tuple(
+    "_forward_hooks_with_kwargs _forward_hooks_always_called _forward_pre_hooks_with_kwargs".split()
 )
-STATE_TABLES = (
+_STATE_TABLES = (
     "_state_dict_hooks",
     "_state_dict_pre_hooks",
     "_load_state_dict_pre_hooks",
@@ -72,7 +67,7 @@ STATE_TABLES = (
 
 def complete_tables(attributes: dict[str, Any]) -> None:
     """Give a copy or an unpickled module the tables that it lacks, and notice the hooks it has."""
-    for name in STATE_TABLES:
+    for name in (*_MARKS, *_STATE_TABLES):
         attributes.setdefault(name, OrderedDict())
     for name in CALL_TABLES:
         if attributes.get(name):
@@ -278,17 +273,15 @@ def has_hooks(module: Any) -> bool:
     """Whether there is anything to do around the call of a module."""
     global _expected  # noqa: PLW0603
     _expected = _in_modules  # before the look: another thread may add a hook after it
-    if (
+    if forward_pre or forward or backward_pre or backward:
+        _expected = True
+        return True
+    return bool(
         module._forward_pre_hooks
         or module._forward_hooks
         or module._backward_pre_hooks
         or module._backward_hooks
-    ):
-        return True
-    if forward_pre or forward or backward_pre or backward:
-        _expected = True
-        return True
-    return False
+    )
 
 
 def call_hooked(module: Any, args: tuple, kwargs: dict) -> Any:

@@ -32,8 +32,8 @@ class Registry:
     """The part of `Module` that knows what the module holds."""
 
     training: bool
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
+    _parameters: dict[str, Any]  # parameters and None
+    _buffers: dict[str, Any]  # tensors and None
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
 

@@ -48,8 +48,8 @@ class Stateful:
     _state_dict_hooks_public: Mapping[int, bool] = MappingProxyType({})
     _load_state_dict_pre_hooks_with_module: Mapping[int, bool] = MappingProxyType({})
 
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
+    _parameters: dict[str, Any]  # parameters and None
+    _buffers: dict[str, Any]  # tensors and None
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Any]
 

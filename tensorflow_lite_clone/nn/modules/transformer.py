@@ -66,7 +66,7 @@ def _detect_is_causal_mask(
     if mask.shape != (length, length):
         return False
     causal = _generate_square_subsequent_mask(length, device=mask.device)
-    return bool((_as_additive(mask, causal) == causal).all())
+    return mask.is_meta or bool((_as_additive(mask, causal) == causal).all())
 
 
 def _as_additive(mask: Tensor | None, like: Tensor) -> Tensor | None:
@@ -317,7 +317,9 @@ class TransformerEncoder(Module):
         ):
             return False
         left_out = padding.bool()
-        return not (self.mask_check and bool((left_out[:, :-1] & ~left_out[:, 1:]).any()))
+        if not self.mask_check or left_out.is_meta:
+            return True
+        return not bool((left_out[:, :-1] & ~left_out[:, 1:]).any())
 
 
 class TransformerDecoder(Module):

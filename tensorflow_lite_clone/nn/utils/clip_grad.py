@@ -59,7 +59,7 @@ def _norm(
     total = next((norm for norm in found if norm is not None), None)
     if total is None:
         total = _norm_of_own(grads, norm_type)
-    if error_if_nonfinite and not bool(total.isfinite()):
+    if error_if_nonfinite and not total.is_meta and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
             "so it cannot be clipped. To disable this error and scale the gradients by the "

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.backends.numpy.compiled.layer import (
     row_major,
     run,
 )
+from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _kernels = Kernels("optimizer")
@@ -43,74 +44,50 @@ def _run_each(calls: list[tuple]) -> None:
 
 @override("sgd_step", backend="numba", least=_LEAST)
 def sgd_step(
-    F: Any,
-    params: list[np.ndarray],
-    grads: list[np.ndarray],
-    buffers: list[np.ndarray],
-    *,
-    lr: Any,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-    maximize: bool,
-    first: list[bool],
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    if not _serves(lr, found_inf, params, grads, buffers):
+    h = Hyper(hyper)
+    if not _serves(h.lr, found_inf, params, grads, buffers):
         return NotImplemented
-    sign = -1.0 if maximize else 1.0
+    sign = -1.0 if h.maximize else 1.0
     calls: list[tuple] = []
     for i, (p, g) in enumerate(zip(params, grads)):
         p, g = p.reshape(-1), g.reshape(-1)
-        if not momentum:
-            calls.append((_kernels.sgd, p, g, sign, weight_decay, lr))
+        if not h.momentum:
+            calls.append((_kernels.sgd, p, g, sign, h.weight_decay, h.lr))
             continue
         # A first step's buffer is the gradient, whatever is there.
-        keep, enter = (0.0, 1.0) if first[i] else (momentum, 1 - dampening)
+        keep, enter = (0.0, 1.0) if h.first[i] else (h.momentum, 1 - h.dampening)
         buffer = buffers[i].reshape(-1)
-        if first[i]:
+        if h.first[i]:
             buffer.fill(0)
-        calls.append((_kernels.momentum_sgd, p, g, buffer, sign, weight_decay, lr, keep, enter,
-                      momentum, nesterov))  # fmt: skip
+        calls.append((_kernels.momentum_sgd, p, g, buffer, sign, h.weight_decay, h.lr, keep,
+                      enter, h.momentum, h.nesterov))  # fmt: skip
     _run_each(calls)
     return None
 
 
 @override("adam_step", backend="numba", least=_LEAST)
 def adam_step(
-    F: Any,
-    params: list[np.ndarray],
-    grads: list[np.ndarray],
-    means: list[np.ndarray],
-    squares: list[np.ndarray],
-    maxima: list[np.ndarray],
-    *,
-    steps: list[Any],
-    lr: Any,
-    betas: tuple[float, float],
-    eps: float,
-    weight_decay: float,
-    decoupled: bool,
-    amsgrad: bool,
-    maximize: bool,
-    found_inf: Any = None,
+    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
 ) -> Any:
-    plain = not amsgrad and all([isinstance(step, float) for step in steps])
-    if not plain or not all([isinstance(beta, float | int) for beta in betas]):
+    h = Hyper(hyper)
+    means, squares, _ = states
+    plain = not h.amsgrad and all([isinstance(step, float) for step in h.steps])
+    if not plain or not all([isinstance(beta, float | int) for beta in h.betas]):
         return NotImplemented
-    if not _serves(lr, found_inf, params, grads, means, squares):
+    if not _serves(h.lr, found_inf, params, grads, means, squares):
         return NotImplemented
-    beta1, beta2 = betas
-    sign = -1.0 if maximize else 1.0
-    shrink = 1 - lr * weight_decay if decoupled else 1.0
-    decay = 0.0 if decoupled else weight_decay
+    beta1, beta2 = h.betas
+    sign = -1.0 if h.maximize else 1.0
+    shrink = 1 - h.lr * h.weight_decay if h.decoupled_weight_decay else 1.0
+    decay = 0.0 if h.decoupled_weight_decay else h.weight_decay
     calls: list[tuple] = []
-    for p, g, mean, square, step in zip(params, grads, means, squares, steps):
-        rate = lr / (1 - beta1**step)
+    for p, g, mean, square, step in zip(params, grads, means, squares, h.steps):
+        rate = h.lr / (1 - beta1**step)
         root = math.sqrt(1 - beta2**step)
         calls.append((_kernels.adam, p.reshape(-1), g.reshape(-1), mean.reshape(-1),
                       square.reshape(-1), sign, decay, shrink, beta1, beta2, rate, root,
-                      eps))  # fmt: skip
+                      h.eps))  # fmt: skip
     _run_each(calls)
     return None

@@ -1,0 +1,19 @@
+"""Hyperparameters as attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+
+class Hyper:
+    """What an optimizer's step takes by keyword: ``Hyper({"lr": 0.1}).lr`` is 0.1.
+
+    Rules read them for every parameter, which takes half the time of a `SimpleNamespace`.
+    """
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__ = values
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
