@@ -7,6 +7,14 @@ from typing import Any
 
 from tensorflow_lite_clone.accelerator import current_accelerator
 from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.torch_function import (
+    ALL_DISABLED,
+    ENABLED,
+    SUBCLASSES_DISABLED,
+    disabled,
+    disabling,
+    state,
+)
 from tensorflow_lite_clone.ops.convert import parse_to
 from tensorflow_lite_clone.random import Generator
 from tensorflow_lite_clone.tensor import Tensor
@@ -19,11 +27,51 @@ _TensorMeta = type(Tensor)
 _nn = SimpleNamespace(_parse_to=parse_to)
 
 
-def _disabled_torch_function_impl(
-    function: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
-) -> Any:
-    """For ``__torch_function__`` of a class whose instances are treated as plain tensors."""
-    return function(*args, **(kwargs or {}))
+_disabled_torch_function_impl = disabled
+
+
+class DisableTorchFunctionSubclass:
+    """A block in which no argument is asked for its ``__torch_function__``; modes are."""
+
+    _asked = SUBCLASSES_DISABLED
+
+    def __enter__(self) -> None:
+        self._block = disabling(self._asked)
+        self._block.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._block.__exit__(*error)
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """A block in which neither arguments nor modes are asked."""
+
+    _asked = ALL_DISABLED
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether arguments are asked for their ``__torch_function__`` here."""
+    return state.disabled == ENABLED
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether nobody is asked here."""
+    return state.disabled == ALL_DISABLED
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a mode is on, and asked."""
+    return state.disabled < ALL_DISABLED and bool(state.modes)
+
+
+def _len_torch_function_stack() -> int:
+    """The number of modes that are on."""
+    return len(state.modes)
+
+
+def _get_function_stack_at(position: int) -> Any:
+    """A mode that is on; the outermost is the first."""
+    return state.modes[position]
 
 
 def _log_api_usage_once(event: str) -> None:

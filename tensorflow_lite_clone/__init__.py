@@ -123,7 +123,12 @@ def __getattr__(name: str) -> Any:
         return _import_module(f"{__name__}.futures").Future
     if name == "GradScaler":
         return _import_module(f"{__name__}.amp").GradScaler
-    if name in ("PyTorchFileReader", "TensorType"):
+    if name in (
+        "DisableTorchFunction",
+        "DisableTorchFunctionSubclass",
+        "PyTorchFileReader",
+        "TensorType",
+    ):
         return getattr(_import_module(f"{__name__}._C"), name)
     if name in ("ScriptFunction", "ScriptModule"):
         return getattr(_import_module(f"{__name__}.jit"), name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core import overridable
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -14,6 +15,7 @@ def bind_tensor() -> None:
         setattr(Tensor, name, function)
     for name, accessor in EXPORTS.get("property", {}).items():
         setattr(Tensor, name, accessor)
+    overridable.add_all(Tensor)
 
 
 def names_of(place: str) -> dict[str, Any]:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
+
+# With these subclasses of Tensor say how they are pickled.
+_rebuild_tensor = _rebuild.rebuild_tensor
+_rebuild_tensor_v2 = _rebuild.rebuild_tensor_v2
+_rebuild_parameter = _rebuild.rebuild_parameter
+_rebuild_from_type_v2 = _rebuild.rebuild_from_type
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:

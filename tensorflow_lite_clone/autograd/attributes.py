@@ -10,6 +10,7 @@ from tensorflow_lite_clone.autograd.apply import current_node
 from tensorflow_lite_clone.autograd.hooks import Handle, hooks_at, retain
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -134,7 +135,13 @@ def _delete_grad(self: Tensor) -> None:
 @public("torch", "method", flat=True)
 def detach(input: Tensor) -> Tensor:
     """A tensor over the same memory and version counter, outside of the graph."""
-    return new_tensor(input._storage)
+    try:
+        return new_tensor(input._storage)
+    except AttributeError:
+        result = try_overrides(detach, input)
+        if result is NotImplemented:
+            raise
+        return result
 
 
 @public("torch", "method", flat=True)

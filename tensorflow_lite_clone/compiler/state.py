@@ -11,6 +11,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_of, unchanged
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.trace import Trace
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.nn.modules.hooks import CALL_TABLES
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.optim.optimizer import Optimizer
@@ -25,6 +26,8 @@ class _Watched(Tensor):
     """Stands in for a leaf's old gradient during a capture and notes whether anybody reads it."""
 
     __slots__ = ()
+
+    __torch_function__ = disabled
 
     @property
     def _storage(self) -> Storage:  # type: ignore[override]

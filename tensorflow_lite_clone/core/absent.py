@@ -79,8 +79,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         "symbolic shapes of the tracing compiler",
         "torch.Sym* torch.sym_* torch.while_loop torch.cond torch.func.functionalize "
         "torch.func.debug_unwrap torch.func.linearize torch.compiler.* torch.*Dispatch* "
-        "torch.Disable* torch.sym_constrain* torch.overrides.enable_reentrant_dispatch "
-        "torch.overrides.redispatch_function",
+        "torch.sym_constrain* torch.overrides.redispatch_function",
     ),
     (
         LEFT_OUT,
@@ -131,8 +130,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "overloads for types that are no tensors",
-        "torch.overrides* torch.nn.functional.*torch_function* torch.Tensor._make_*",
+        "overloads for types that are no tensors: see `torch.overrides`",
+        "torch.nn.functional.*torch_function* torch.Tensor._make_*",
     ),
     (
         LEFT_OUT,

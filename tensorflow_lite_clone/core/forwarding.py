@@ -13,6 +13,9 @@ from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, NamedTuple
 
+#: A function that has other code for a while (see `interception`) -> one with its own.
+originals: dict[Any, Any] = {}
+
 
 class Missing:
     """The class of `MISSING`, the default that stands for an argument that was not given."""
@@ -76,7 +79,8 @@ class _Forwarder:
 
     def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Give the wrapper its code, and call it."""
-        wrapper, function, parameters = self.wrapper, self.function, self.parameters()
+        wrapper = originals.get(self.wrapper, self.wrapper)
+        function, parameters = self.function, self.parameters()
         names = self.names(parameters)
         if not {"function", *names}.isdisjoint((*parameters.positional, *parameters.keywords)):
             raise ValueError(f"{function.__name__} has a parameter that its wrapper uses")
@@ -92,7 +96,7 @@ def has_parameters(function: Any) -> bool:
     """Whether `forwarder` serves a function: not one of any arguments."""
     if "__forwarder__" in function.__globals__:
         return True
-    code = function.__code__
+    code = originals.get(function, function).__code__
     return not (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount)
 
 
@@ -101,6 +105,7 @@ def parameters_of(function: Any) -> Parameters:
     if "__forwarder__" in function.__globals__:
         forwarder: _Forwarder = function.__globals__["__forwarder__"]
         return forwarder.parameters()
+    function = originals.get(function, function)
     code = function.__code__
     count, total = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
     return Parameters(

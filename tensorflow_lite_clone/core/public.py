@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
-from tensorflow_lite_clone.core.signature import checked, has_kinds
+from tensorflow_lite_clone.core.signature import checked, is_checked
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -31,7 +31,7 @@ def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Cal
     """
 
     def register(function: _F) -> _F:
-        if not flat and type(function) is FunctionType and has_kinds(function):
+        if not flat and type(function) is FunctionType and is_checked(function, places):
             function = checked(function)
         all_names = names or (function.__name__,)
         for wrapper in wrappers:

@@ -16,6 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
 from tensorflow_lite_clone.core.forwarding import Missing, Parameters, forwarder, has_parameters
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1  # of 64 bits
@@ -114,15 +115,26 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 
 
-def has_kinds(function: Any) -> bool:
-    """Whether there is something to check: a method's own tensor is one in any case."""
-    return not hasattr(function, "checked") and any(
-        [
-            name != "self" and str(annotation).split(" | ")[0] in _KINDS
-            for name, annotation in inspect.unwrap(function).__annotations__.items()
-            if name != "return"
-        ]
-    )
+#: First parameters that are tensors, or several.
+_TENSORS = ("args", "input", "operands", "self", "tensors")
+
+
+def is_checked(function: Any, places: tuple[str, ...]) -> bool:
+    """Whether calls of an exported function go through `checked`.
+
+    There is something to check, a method's own tensor aside; or the function takes tensors, in
+    place of which a program may have something that overrides it.
+    """
+    if hasattr(function, "checked"):
+        return False
+    inner = inspect.unwrap(function)
+    kinds = [
+        str(annotation).split(" | ")[0]
+        for name, annotation in inner.__annotations__.items()
+        if name not in ("return", "self")
+    ]
+    takes_tensors = inner.__code__.co_varnames[:1] in [(name,) for name in _TENSORS]
+    return any([kind in _KINDS for kind in kinds]) or (takes_tensors and places != ("method",))
 
 
 #: Flags that PyTorch reads in Python, where any truth value will do.
@@ -301,6 +313,9 @@ class _Checks:
 
     def check(self, args: tuple, kwargs: dict[str, Any], types: tuple) -> Any:
         """Call the function, with arguments that were read."""
+        result = try_overrides(self.function, *args, **kwargs)
+        if result is not NotImplemented:
+            return result
         if self.signature is None:
             self.signature = Signature(self.function)
         args, kwargs, settled = self.signature.read(args, kwargs)
@@ -315,6 +330,9 @@ class _Checks:
         """What a call gives that raised `error`: mostly an error."""
         if isinstance(error, NotStrided):
             return error.answer(self.function.__name__, *args, **kwargs)
+        result = try_overrides(self.function, *args, **kwargs)  # of something in a list
+        if result is not NotImplemented:
+            return result
         assert self.signature is not None
         self.signature.read(args, kwargs)  # where an int has too many bits for its type to tell
         translation = size_error(self.function.__name__, error, (*args, *kwargs.values()))

@@ -14,6 +14,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.interception import overridable
 from tensorflow_lite_clone.ops.create import empty_like
 from tensorflow_lite_clone.ops.random import randperm
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -81,12 +82,14 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * receptive_field, tensor.shape[0] * receptive_field
 
 
+@overridable("torch.nn.init.uniform_")
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from U(a, b)."""
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable("torch.nn.init.normal_")
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with draws from N(mean, std^2)."""
     with no_grad():
@@ -149,6 +152,7 @@ def _rejected_uniform(
         x = draws.uniform_(a, b, generator=generator).where(rejected, x)
 
 
+@overridable("torch.nn.init.constant_")
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with `val`."""
     with no_grad():
@@ -215,6 +219,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
     return normal_(tensor, 0.0, std, generator)
 
 
+@overridable("torch.nn.init.kaiming_uniform_")
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

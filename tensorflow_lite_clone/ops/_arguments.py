@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._operands import cast
@@ -21,6 +22,28 @@ def expect_tensor(name: str, value: Any, word: str = "input", position: int = 1)
             f"{name}(): argument '{word}' (position {position}) must be Tensor, not "
             f"{type(value).__name__}"
         )
+
+
+def override_or_raise(error: Exception, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """What an argument that overrides `function` makes of a call that no tensor is for.
+
+    Without one raises torch's TypeError if there was an AttributeError because the first argument
+    is no Tensor, or else `error`.
+    """
+    result = try_overrides(function, *args, **kwargs)
+    if result is not NotImplemented:
+        return result
+    if isinstance(error, AttributeError):
+        expect_tensor(function.__name__, args[0])
+    raise error
+
+
+def override_or_type_error(function: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+    """What `value`, or another argument, makes of the call by overriding `function`.
+
+    Without one raises torch's TypeError.
+    """
+    return override_or_raise(AttributeError("_storage"), function, value, *args, **kwargs)
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -31,6 +31,7 @@ from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
@@ -304,5 +305,6 @@ def inplace_form(function: Callable[..., Any], *places: str) -> Any:
 
     function_.__name__ = function_.__qualname__ = f"{function.__name__}_"
     function_.__doc__ = f"In-place form of `{function.__name__}`."
-    export(function_, *places, name=function_.__name__)
-    return function_
+    exported = checked(function_)
+    export(exported, *places, name=function_.__name__)
+    return exported

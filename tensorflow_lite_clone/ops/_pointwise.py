@@ -19,6 +19,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
@@ -27,7 +28,11 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
 from tensorflow_lite_clone.dispatch.table import prepared, run
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import (
+    expect_tensor,
+    override_or_raise,
+    override_or_type_error,
+)
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -88,9 +93,8 @@ def unary(
     def function(input, *, out=None):
         try:
             storage = input._storage
-        except AttributeError:
-            prepare(op, input)
-            raise
+        except AttributeError as error:
+            return override_or_raise(error, function, input)
         except NotStrided as reason:
             return reason.answer(name, input)
         array = storage.laid
@@ -158,6 +162,8 @@ def unary(
                     write_array(backend, array, result)
                     storage.bump()
                     return input
+        else:
+            return override_or_type_error(function_, input)
         return write_pointwise(op, input)
 
     if inplace is None:
@@ -255,7 +261,8 @@ def binary(
             right = backend.constant(other, left.dtype)
             b, free = None, a.__class__ is Free
         else:
-            return general(input, other)
+            result = general(input, other)
+            return try_overrides(operator, input, other) if result is NotImplemented else result
         try:
             call = calls[backend]
         except KeyError:
@@ -313,7 +320,8 @@ def binary(
             or autocast
             or storage.__class__ is Free
         ):
-            return general(other, self)
+            result = general(other, self)
+            return try_overrides(reflected, self, other) if result is NotImplemented else result
         backend = storage.backend
         left = backend.constant(other, right.dtype)
         result = run(op, backend, (left, right), {})
@@ -350,13 +358,14 @@ def binary(
                     if out is None
                     else write_out(name, out, result, (input, other), elementwise=True)
                 )
-        raise wrong_operands(name, input, other)
+        return override_or_raise(wrong_operands(name, input, other), function, input, other)
 
     def assigning(self, other):
         try:
             if assign is not None and _assigned(op, self, other, slow):
                 return self
-            return write_pointwise(op, self, (other,))
+            result = write_pointwise(op, self, (other,))
+            return try_overrides(assigning, self, other) if result is NotImplemented else result
         except NotStrided as reason:
             return reason.answer(f"{name}_", self, other)
 
@@ -365,17 +374,20 @@ def binary(
             result = assigning(input, other)
             if result is not NotImplemented:
                 return result
-        raise wrong_operands(f"{name}_", input, other)
+        return override_or_raise(wrong_operands(f"{name}_", input, other), function_, input, other)
 
     function.with_numbers = with_numbers
     function.reflected = reflected
     if operators is not None:
         normal, mirrored, augmented = operators
-        export(operator, "method", name=normal)
-        if mirrored is not None:
-            export(reflected, "method", name=mirrored)
-        if augmented is not None:
-            export(assigning, "method", name=augmented)
+        for method, exported in (
+            (operator, normal),
+            (reflected, mirrored),
+            (assigning, augmented),
+        ):
+            if exported is not None:
+                method.__name__ = method.__qualname__ = exported
+                export(method, "method", name=exported)
     _publish(op, function, function_, places, inplace, alias, special, document, self_named)
     return function
 

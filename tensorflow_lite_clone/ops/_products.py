@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -28,6 +29,18 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
         expect_tensors(name, *inputs)
         raise
     return apply(op, *inputs, **parameters)
+
+
+def overridden(error: Exception, function: Any, *values: Any) -> Any:
+    """What one of the values makes of a product that is not of tensors alone, by overriding it.
+
+    Without one raises torch's TypeError, or `error`.
+    """
+    result = try_overrides(function, *values)
+    if result is NotImplemented:
+        expect_tensors(function.__name__, *values)
+        raise error
+    return result
 
 
 def expect_tensors(name: str, *values: Any) -> None:

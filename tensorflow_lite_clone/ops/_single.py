@@ -24,7 +24,7 @@ from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops._arguments import (
     axes_of,
-    expect_tensor,
+    override_or_type_error,
 )
 from tensorflow_lite_clone.storage import Free, Storage
 from tensorflow_lite_clone.tensor import Tensor
@@ -237,8 +237,9 @@ def reduction(
                         return _recorded(op, result, backend, (), 0, ())
                     parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
                     return _recorded(op, result, backend, (edge,), 1, (storage,), parameters)
-            elif not others and input is not None:
-                expect_tensor(name, input)
+            elif not others and input is not None and not isinstance(input, Tensor):
+                dims = () if dim is None else (dim,)
+                return override_or_type_error(function, input, *dims)
             # What was not given stays away, for the complaints about missing or double arguments.
             given = {"input": input, "dim": dim} if input is not None else {"dim": dim}
             if dim is None:

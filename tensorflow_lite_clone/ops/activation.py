@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.dtypes import float64
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     apply_pointwise,
@@ -44,7 +45,10 @@ _relu = unary(
 @public("torch", "method", "functional", flat=True)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; the gradient at 0 is 0."""
-    return _relu.inplace(input) if inplace else _relu(input)
+    try:
+        return _relu.inplace(input) if inplace else _relu(input)
+    except TypeError as error:
+        return override_or_raise(error, relu, input, inplace)
 
 
 export(_relu.inplace, "torch", "method", "functional", name="relu_")

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import expect_storage
-from tensorflow_lite_clone.core.signature import is_number
+from tensorflow_lite_clone.core.signature import checked, is_number
 from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import pool
@@ -192,6 +192,7 @@ def _adaptive_max_pool(ndim: int) -> Any:
     )
     with_indices.__name__ = with_indices.__qualname__ = f"{name}_with_indices"
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
+    with_indices = checked(with_indices)
     adaptive_max_pool = public("functional", names=(name,))(adaptive_max_pool)
     export(with_indices, "functional", name=with_indices.__name__)
     if ndim == 1:  # torch has it, under the short name

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops._operands import cast, operand_dtype
@@ -175,7 +176,10 @@ def div(
     `rounding_mode` "floor" or "trunc" rounds the quotient, and keeps integers.
     """
     if rounding_mode is None:
-        return _divide(input, other, out=out)
+        try:
+            return _divide(input, other, out=out)
+        except TypeError as error:
+            return override_or_raise(error, div, input, other)
     return pointwise(_rounded(rounding_mode), input, other, out=out)
 
 
@@ -200,7 +204,17 @@ def __rtruediv__(self: Tensor, other: Any) -> Any:
 
 
 export(EXPORTS["method"]["__truediv__"], "method", name="__div__")
-export(_divide, "torch", "method", name="true_divide")
+
+
+@public("torch", "method", flat=True)
+def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input / other``, elementwise with broadcasting; integers give the default dtype."""
+    try:
+        return _divide(input, other, out=out)
+    except TypeError as error:
+        return override_or_raise(error, true_divide, input, other)
+
+
 export(_divide.inplace, "method", name="true_divide_")
 
 
@@ -253,7 +267,10 @@ def add(
     """``input + alpha * other``, elementwise with broadcasting."""
     if more:
         other, alpha = _other_and_alpha("add", alpha, input, other, *more)
-    return _add(input, _scaled(input, other, alpha), out=out)
+    try:
+        return _add(input, _scaled(input, other, alpha), out=out)
+    except TypeError as error:
+        return override_or_raise(error, add, input, other)
 
 
 @public("method", flat=True)
@@ -261,7 +278,10 @@ def add_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `add`."""
     if more:
         other, alpha = _other_and_alpha("add_", alpha, input, other, *more)
-    return _add.inplace(input, _scaled(input, other, alpha))
+    try:
+        return _add.inplace(input, _scaled(input, other, alpha))
+    except TypeError as error:
+        return override_or_raise(error, add_, input, other)
 
 
 @public("torch", "method", names=("sub", "subtract"), flat=True)
@@ -273,7 +293,10 @@ def sub(
         other, alpha = _other_and_alpha("sub", alpha, input, other, *more)
     if alpha != 1:
         _no_bool_difference((input, other))
-    return _sub(input, _scaled(input, other, alpha), out=out)
+    try:
+        return _sub(input, _scaled(input, other, alpha), out=out)
+    except TypeError as error:
+        return override_or_raise(error, sub, input, other)
 
 
 @public("method", names=("sub_", "subtract_"), flat=True)
@@ -281,7 +304,10 @@ def sub_(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     """In-place form of `sub`."""
     if more:
         other, alpha = _other_and_alpha("sub_", alpha, input, other, *more)
-    return _sub.inplace(input, _scaled(input, other, alpha))
+    try:
+        return _sub.inplace(input, _scaled(input, other, alpha))
+    except TypeError as error:
+        return override_or_raise(error, sub_, input, other)
 
 
 @public("torch")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops._elementwise import op_of_doubles, pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -23,6 +24,7 @@ def _function(name: str, forward: str | Callable[..., Any], document: str) -> Ca
     Of float32 and float64; integers give the default dtype. It has no gradient, as in PyTorch: the
     result does not require one. Raises NotImplementedError for two-byte floats and complex numbers.
     """
+    function = checked(function)
     export(function, "special", name=name)
     return function
 

@@ -189,15 +189,15 @@ def _filler(name: str, value: float | None, document: str) -> Any:
             return _sparse(name, value, shape, dtype or self.dtype, place, requires_grad)
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
-    for function, exported, place in (
-        (filled, name, "torch"),
-        (fill_like, f"{name}_like", "torch"),
-        (new_fill, f"new_{name}", "method"),
+    for function, exported in (
+        (filled, name),
+        (fill_like, f"{name}_like"),
+        (new_fill, f"new_{name}"),
     ):
         function.__name__ = function.__qualname__ = exported
         function.__doc__ = document
-        public(place)(with_new_out(function) if function is filled else function)
-    return filled, fill_like
+    public("method")(new_fill)
+    return public("torch")(with_new_out(filled)), public("torch")(fill_like)
 
 
 zeros, zeros_like = _filler("zeros", 0, "A tensor of zeros.")

@@ -9,6 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops._products import expect_tensors
@@ -218,7 +219,7 @@ def _torch_form(name: str, features: bool, alpha: bool) -> None:
 
     for inplace in (False, True):
         function = form(inplace)
-        export(function, "torch", name=function.__name__)
+        export(checked(function), "torch", name=function.__name__)
 
 
 _torch_form("dropout", False, False)

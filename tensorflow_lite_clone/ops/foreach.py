@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.public import EXPORTS, export
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.tensor import Tensor
 
 _POINTWISE = (
@@ -59,7 +60,7 @@ def _export(name: str, method: str, in_place: bool) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"`Tensor.{method}` of each tensor of a list."
-    export(function, "torch", name=name)
+    export(checked(function), "torch", name=name)
 
 
 for _name in _POINTWISE:

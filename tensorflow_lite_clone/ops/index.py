@@ -38,7 +38,7 @@ from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops._views import number_of
 from tensorflow_lite_clone.ops.assign import copy_, fill_, held_value, write_value
 from tensorflow_lite_clone.ops.shape import reshape, unsqueeze
-from tensorflow_lite_clone.ops.slices import Select, Slice, unbind
+from tensorflow_lite_clone.ops.slices import Select, Slice, unbind_method
 from tensorflow_lite_clone.tensor import Tensor
 
 _active_hooks = hooks.active
@@ -303,7 +303,7 @@ def __iter__(self: Tensor) -> Any:
     """Iterate over the slices along the first dimension."""
     if not self._storage.laid.ndim:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(unbind(self, 0))
+    return iter(unbind_method(self, 0))
 
 
 @public("method")

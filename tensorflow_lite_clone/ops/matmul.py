@@ -11,13 +11,14 @@ from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_op
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import cast
-from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, product, times
+from tensorflow_lite_clone.ops._products import as_rows, expect_tensors, overridden, product, times
 from tensorflow_lite_clone.ops._single import apply_to_three, apply_to_two
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -108,7 +109,9 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     try:
         left, right = input._storage.laid, other._storage.laid
         x, y = left.ndim, right.ndim
-    except (AttributeError, NotImplementedError):
+    except AttributeError as error:
+        return overridden(error, matmul, input, other)
+    except NotImplementedError:
         expect_tensors("matmul", input, other)
         for product_of in other_layouts:
             return product_of(input, other)
@@ -182,23 +185,24 @@ def _unequal_vectors(x: tuple, y: tuple) -> RuntimeError:
     )
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+@public("method", flat=True)
+def __matmul__(self: Tensor, y: Any) -> Any:
+    return matmul(self, y) if isinstance(y, Tensor) else try_overrides(__matmul__, self, y)
 
 
-def _reflected_matmul(self: Tensor, other: Any) -> Any:
-    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
-
-
-export(_matmul_operator, "method", name="__matmul__")
-export(_reflected_matmul, "method", name="__rmatmul__")
+@public("method", flat=True)
+def __rmatmul__(self: Tensor, x: Any) -> Any:
+    return matmul(x, self) if isinstance(x, Tensor) else try_overrides(__rmatmul__, self, x)
 
 
 @public("torch", "method", flat=True)
 @with_out
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices, (n, k) and (k, m)."""
-    expect_tensors("mm", input, mat2)
+    try:
+        expect_tensors("mm", input, mat2)
+    except TypeError as error:
+        return overridden(error, mm, input, mat2)
     if input.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if mat2.ndim != 2:
@@ -210,7 +214,10 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 @with_out
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices, (b, n, k) and (b, k, m)."""
-    expect_tensors("bmm", input, mat2)
+    try:
+        expect_tensors("bmm", input, mat2)
+    except TypeError as error:
+        return overridden(error, bmm, input, mat2)
     _check_batches(input, mat2)
     return matmul(input, mat2)
 
@@ -464,9 +471,8 @@ def linear(
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
-    except AttributeError:
-        expect_tensors("linear", input, weight, bias)
-        raise
+    except AttributeError as error:
+        return overridden(error, linear, input, weight, bias)
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if not input.ndim:

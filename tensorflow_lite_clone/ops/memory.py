@@ -30,6 +30,7 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops import shape as views
 from tensorflow_lite_clone.ops import slices
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.storage import Free, Storage, offset_of, reshaped, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
@@ -66,6 +67,8 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
         storage = storage_of("clone", input)
     except NotStrided as reason:
         return reason.answer("clone", input)
+    except TypeError as error:
+        return override_or_raise(error, clone, input)
     shape = storage.laid.shape
     if memory_format is not preserve_format and memory_format is not None:
         return _copied(input, format_strides(shape, memory_format))
@@ -147,6 +150,8 @@ def numel(input: Tensor) -> int:
         return storage_of("numel", input).laid.size
     except NotStrided as reason:
         return reason.answer("numel", input)
+    except TypeError as error:
+        return override_or_raise(error, numel, input)
 
 
 @public("method")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops._elementwise import op_of_doubles, pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -25,6 +26,7 @@ def _polynomial(family: str, letter: str, document: str) -> Any:
     as in PyTorch: the result does not require one. Raises NotImplementedError for two-byte floats
     and complex numbers.
     """
+    function = checked(function)
     export(function, "special", name=name)
     return function
 

@@ -395,7 +395,7 @@ def _max_pool(ndim: int) -> Any:
     with_indices.__doc__ = f"`{name}` with ``return_indices=True``."
     max_pool = public("torch", "functional", names=(name,))(max_pool)
     places = ("torch", "functional") if ndim == 1 else ("functional",)
-    export(with_indices, *places, name=with_indices.__name__)
+    export(checked(with_indices), *places, name=with_indices.__name__)
     return max_pool
 
 

@@ -9,8 +9,10 @@ from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operan
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import also_self
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._elementwise import (
     Pointwise,
     pointwise,
@@ -95,7 +97,7 @@ def _power(input: Tensor, exponent: Any) -> Any:
         return _pow(input, exponent)
     number = as_number(exponent)
     if number is None:
-        return NotImplemented
+        return try_overrides(_power, input, exponent)
     return pointwise(PowScalar, _static_exponent(input, number), exponent=number)
 
 
@@ -104,22 +106,24 @@ def _write_power(input: Tensor, exponent: Any) -> Any:
         return _pow.inplace(input, exponent)
     number = as_number(exponent)
     if number is None:
-        return NotImplemented
+        return try_overrides(_write_power, input, exponent)
     dtype = _static_exponent(input, number).dtype
     if dtype is not input.dtype:
         raise uncastable(dtype, input.dtype)
     return write_pointwise(PowScalar, input, (), {"exponent": number})
 
 
-def _reflected_power(self: Tensor, base: Any) -> Any:
+def __rpow__(self: Tensor, base: Any) -> Any:
     if isinstance(base, Tensor):
         return _pow(base, self)
     number = as_number(base)
-    return NotImplemented if number is None else _pow(number, self).contiguous()
+    if number is None:
+        return try_overrides(__rpow__, self, base)
+    return _pow(number, self).contiguous()
 
 
 export(_power, "method", name="__pow__")
-export(_reflected_power, "method", name="__rpow__")
+export(__rpow__, "method", name="__rpow__")
 export(_write_power, "method", name="__ipow__")
 
 
@@ -135,9 +139,12 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         except NotStrided as reason:
             return reason.answer("pow", input, exponent)
         if result is NotImplemented:
-            raise wrong_operands("pow", input, exponent)
+            return override_or_raise(wrong_operands("pow", input, exponent), pow, input, exponent)
     else:
-        result = _pow(input, exponent).contiguous()  # as PyTorch's function for it
+        try:
+            result = _pow(input, exponent).contiguous()  # as PyTorch's function for it
+        except TypeError as error:
+            return override_or_raise(error, pow, input, exponent)
     return (
         result
         if out is None
@@ -222,7 +229,10 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
     if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":
         input = cast(input, int64)
-    return _square(input, out=out)
+    try:
+        return _square(input, out=out)
+    except TypeError as error:
+        return override_or_raise(error, square, input)
 
 
 @public("torch", "method")

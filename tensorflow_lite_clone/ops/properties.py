@@ -6,14 +6,18 @@ import copy
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply_view, wrap
+from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import plain_types, without_overrides
 from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import override_or_type_error
 from tensorflow_lite_clone.ops._operands import operand_dtype
+from tensorflow_lite_clone.ops.shape import View
 from tensorflow_lite_clone.storage import Free, Storage, offset_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -27,14 +31,16 @@ def is_tensor(obj: Any, /) -> bool:
 @public("torch", "method", flat=True)
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one."""
-    expect_tensor("is_floating_point", input)
+    if not isinstance(input, Tensor):
+        return override_or_type_error(is_floating_point, input)
     return input.dtype.kind == "f"
 
 
 @public("torch", "method", flat=True)
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
-    expect_tensor("is_complex", input)
+    if not isinstance(input, Tensor):
+        return override_or_type_error(is_complex, input)
     return input.dtype.kind == "c"
 
 
@@ -157,6 +163,8 @@ def _attributes(tensor: Tensor) -> dict:
 
 def _over(cls: type, storage: Storage) -> Any:
     """A `cls` over `storage`, outside of any graph."""
+    if cls not in plain_types:
+        enable_for(cls)
     tensor: Any = object.__new__(cls)
     tensor._storage, tensor._edge, tensor._view = storage, None, None
     return tensor
@@ -196,11 +204,15 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """This tensor, in its place in the graph, as an instance of a subclass of Tensor."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"as_subclass() expects a subclass of Tensor, not {cls!r}")
+    if self._edge is not None and self._view is None and isinstance(self._edge[0], Leaf):
+        shape = self._storage.laid.shape
+        self = apply_view(View, self, shape=shape, source=shape)  # another tensor is no leaf
     result = _over(cls, self._storage)
     result._edge, result._view = self._edge, self._view
     return result
 
 
+@without_overrides
 def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
     """An instance of `cls`, a subclass of Tensor, over the memory of `data`, out of any graph."""
     return data.detach().as_subclass(cls).requires_grad_(require_grad)
@@ -210,6 +222,7 @@ export(staticmethod(_make_subclass), "method", name="_make_subclass")
 
 
 @public("method")
+@without_overrides
 def __copy__(self: Tensor) -> Tensor:
     """Another tensor over the same memory, as a leaf."""
     result = _over(type(self), self._storage)
@@ -260,6 +273,7 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
     return Storage(view, backend, fresh)
 
 
+@without_overrides
 def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype."""
     if not args:

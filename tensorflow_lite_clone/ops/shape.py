@@ -19,7 +19,7 @@ from tensorflow_lite_clone.core.shape import (
     normalize_dim,
     normalize_dims,
 )
-from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.core.signature import checked, whole_number
 from tensorflow_lite_clone.core.strides import (
     expanded,
     sizes_of,
@@ -30,7 +30,7 @@ from tensorflow_lite_clone.core.strides import (
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import expect_tensor
+from tensorflow_lite_clone.ops._arguments import override_or_raise
 from tensorflow_lite_clone.ops._views import storage_of
 from tensorflow_lite_clone.ops.slices import offset_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -208,9 +208,8 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     """
     try:
         storage = input._storage
-    except AttributeError:
-        expect_tensor("reshape", input)
-        raise
+    except AttributeError as error:
+        return override_or_raise(error, reshape, input, *args, **shape)
     array = storage.array
     source = array.shape
     if shape:
@@ -282,6 +281,8 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
         array = storage_of("permute", input).array
     except NotStrided as reason:
         return reason.answer("permute", input, *args, **dims)
+    except TypeError as error:
+        return override_or_raise(error, permute, input, *args, **dims)
     order = sizes_of(args, "dims", dims)
     return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
 
@@ -319,6 +320,8 @@ def transpose(
         array = storage_of("transpose", input).array
     except NotStrided as reason:
         return reason.answer("transpose", input, dim0, dim1)
+    except TypeError as error:
+        return override_or_raise(error, transpose, input, dim0, dim1)
     if dim0 is None or dim1 is None:
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     if type(dim0) is not int or type(dim1) is not int:
@@ -343,6 +346,8 @@ def t(input: Tensor) -> Tensor:
         array = storage_of("t", input).array
     except NotStrided as reason:
         return reason.answer("t", input)
+    except TypeError as error:
+        return override_or_raise(error, t, input)
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
     return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])
@@ -433,7 +438,7 @@ def _at_least(name: str, change: Any) -> None:
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"The tensors, or each of several, with at least {name[8]} dimensions."
-    export(function, "torch", name=name)
+    export(checked(function), "torch", name=name)
 
 
 def _one(x: Tensor) -> Tensor:

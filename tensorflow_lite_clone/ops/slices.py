@@ -407,14 +407,19 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple:
     return _divided("dsplit", input, indices_or_sections, 2, 3)
 
 
-@public("torch", "method")
-def unbind(input: Tensor, dim: int = 0) -> tuple:
+def _unbind(input: Tensor, dim: int = 0) -> tuple:
     """A tuple of all slices along `dim`, as views without that dimension."""
     shape = input._storage.laid.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axis = normalize_dim(dim, len(shape))
     return apply(Unbind, input, axis=axis) if shape[axis] else ()
+
+
+# Two objects, for a subclass that overrides the method calls the function to do so.
+_unbind.__name__ = _unbind.__qualname__ = "unbind"
+unbind = public("torch")(_unbind)
+unbind_method = public("method")(_unbind)
 
 
 def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Tensor:

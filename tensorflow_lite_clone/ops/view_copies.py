@@ -42,7 +42,7 @@ def _copying(function: Any, name: str, places: tuple[str, ...]) -> None:
 
     copied.__name__ = copied.__qualname__ = name
     copied.__doc__ = f"A copy of what `{function.__name__.strip('_')}` shows."
-    export(copied, *places, name=name)
+    export(checked(copied), *places, name=name)
 
 
 def _alias(input: Tensor) -> Tensor:

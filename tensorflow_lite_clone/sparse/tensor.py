@@ -24,6 +24,7 @@ from tensorflow_lite_clone.core.dtypes import (
 )
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.ops.convert import parse_to
 from tensorflow_lite_clone.ops.join import stack
 from tensorflow_lite_clone.tensor import Tensor
@@ -38,6 +39,8 @@ class SparseTensor(Tensor):
     """
 
     __slots__ = ("_coalesced", "_elements", "_places", "_size")
+
+    __torch_function__ = disabled
 
     _edge = None  # the graph is that of the values
     _view = None

@@ -347,7 +347,10 @@ def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
         contents=tensor_contents,
         fetch=storage.backend.numbers,
     )
-    if not plain and any(base.__name__ == "Parameter" for base in kind.__mro__):
+    if not plain and (
+        any(base.__name__ == "Parameter" for base in kind.__mro__)
+        or getattr(tensor, "_is_param", False)
+    ):
         return f"Parameter({text})"
     return text
 

@@ -7,6 +7,13 @@ from typing import Any
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import (
+    SUBCLASSES_DISABLED,
+    converted,
+    disabling,
+    plain_types,
+    unconverted,
+)
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import printing
 
@@ -72,6 +79,24 @@ class Tensor:
         from_arguments = cls._legacy_constructor
         return from_arguments(cls, *args, **kwargs)
 
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """What `func` gives, its tensors as instances of this subclass.
+
+        It is asked for calls that have instances of a subclass among their arguments, and answers
+        NotImplemented where there is one of a class that this one does not derive from. Classes
+        that override it begin with ``super().__torch_function__(func, types, args, kwargs)``.
+        """
+        if not all([issubclass(cls, kind) for kind in types]):
+            return NotImplemented
+        with disabling(SUBCLASSES_DISABLED):
+            result = func(*args, **(kwargs or {}))
+            if cls is Tensor or func in unconverted:
+                return result
+            return converted(result, cls, Tensor)
+
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
@@ -123,6 +148,9 @@ class Tensor:
 
     def __format__(self, spec: str) -> str:
         return printing.tensor_format(self, spec)
+
+
+plain_types.add(Tensor)
 
 
 _new = object.__new__

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.ops.create import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
@@ -19,6 +20,8 @@ __all__ = ["BoundingBoxFormat", "BoundingBoxes", "Image", "Mask", "TVTensor", "V
 
 class TVTensor(Tensor):
     """What the kinds share: they are made of data, or of a tensor without a copy."""
+
+    __torch_function__ = disabled
 
     least_dimensions = 0
 

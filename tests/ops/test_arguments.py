@@ -18,7 +18,6 @@ from tests.ops._mutations import mutations
 
 #: function -> why it takes more than PyTorch does
 LENIENT = {
-    "dropout": "`train` may be any truth value",
     "gru": "flags may be any truth values",
     "lstm": "flags may be any truth values",
     "rnn_relu": "flags may be any truth values",

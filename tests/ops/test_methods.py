@@ -14,6 +14,7 @@ NAMES = sorted({op.function for op in OPS if op.call is None})
 IN_TORCH = {op.function for op in OPS if op.call is None and not op.name.startswith("F.")}
 # The method takes sizes or dimensions one by one, or its arguments in another order.
 OWN_METHOD = {"flip", "permute", "polygamma", "real", "reshape", "tile", "where"}
+OWN_METHOD |= {"unbind"}  # which subclasses of Tensor tell from the function
 # PyTorch's functional form is an older wrapper of the same signature (its `_stacklevel` aside).
 ONE_FUNCTIONAL = {"log_softmax", "sigmoid", "softmax", "tanh"}
 # PyTorch calls their first operand `self` where it is a number, outside of Tensor.

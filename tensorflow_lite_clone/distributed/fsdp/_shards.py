@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.distributed.collectives import all_gather_into_tensor
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.tensor._layout import Layout, own_part
@@ -96,6 +97,8 @@ class Sharded(Tensor):
     """This process's rows of a tensor: functions see these rows, `cut` knows the whole."""
 
     __slots__ = ()
+
+    __torch_function__ = disabled
 
     cut: Cut
 

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
@@ -39,6 +40,7 @@ class DTensor(Tensor):
 
     #: By name what functions of elements do of which an argument is a DTensor (`_elementwise`).
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
+    __torch_function__ = disabled
 
     _local_tensor: Tensor
     _spec: Layout

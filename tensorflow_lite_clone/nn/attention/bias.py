@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.ops.create import ones
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -29,6 +30,8 @@ class CausalBias(Tensor):
     """
 
     __slots__ = ()
+
+    __torch_function__ = disabled
 
     variant: CausalVariant
     seq_len_q: int

@@ -76,7 +76,8 @@ class Registry:
 
     def __setattr__(self, name: str, value: Any) -> None:
         attributes = self.__dict__
-        if isinstance(value, Parameter):
+        # Whether a value is a Parameter is quick to say of parameters alone.
+        if isinstance(value, Tensor) and type(value) is not Tensor and isinstance(value, Parameter):
             self._require_init("parameters")
             self._remove(name, kept="_parameters")
             self.register_parameter(name, value)

@@ -1,0 +1,86 @@
+"""Which functions can be overridden by ``__torch_function__``, and what they are called."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.core.interception import add
+from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.torch_function import unconverted
+
+#: Places of the face, and what PyTorch calls them.
+PLACES = {
+    "torch": "torch",
+    "functional": "torch.nn.functional",
+    "linalg": "torch.linalg",
+    "fft": "torch.fft",
+    "special": "torch.special",
+}
+
+#: Functions of the face that ask nobody: they are about no tensor, or make one of other data.
+NEVER = frozenset(
+    """
+    are_deterministic_algorithms_enabled broadcast_shapes compiled_with_cxx11_abi cond fill
+    from_dlpack from_file from_numpy frombuffer get_deterministic_debug_mode
+    get_float32_matmul_precision get_num_interop_threads get_num_threads get_rng_state
+    init_num_threads initial_seed is_anomaly_check_nan_enabled is_anomaly_enabled
+    is_deterministic_algorithms_warn_only_enabled is_storage is_tensor is_vulkan_available
+    is_warn_always_enabled manual_seed range seed set_anomaly_enabled set_default_tensor_type
+    set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+    set_num_interop_threads set_num_threads set_rng_state set_warn_always to_dlpack typename
+    use_deterministic_algorithms while_loop
+    """.split()
+)
+#: Methods that ask nobody: they say what a tensor is to Python, or call others that ask.
+NEVER_METHODS = frozenset(
+    """
+    __array_namespace__ __class_getitem__ __copy__ __delitem__ __hash__ __init_subclass__
+    __iter__ __new__ __torch_function__ _legacy_constructor _make_subclass as_subclass render
+    """.split()
+)
+#: Functions that ask modes alone: they make a tensor of data or numbers, which may be tensors.
+MODES_ALONE = frozenset(
+    """
+    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye
+    full hamming_window hann_window kaiser_window ones rand randint randn randperm scalar_tensor
+    tensor tril_indices triu_indices zeros
+    """.split()
+)
+
+#: Operators that PyTorch knows as the method of another name, for modes and types to compare with.
+OPERATORS = {
+    "__add__": "add", "__div__": "div", "__iadd__": "add_", "__idiv__": "div_",
+    "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__imul__": "mul_",
+    "__ipow__": "pow_", "__isub__": "sub_", "__itruediv__": "div_", "__matmul__": "matmul",
+    "__mod__": "remainder", "__mul__": "mul", "__pow__": "pow", "__radd__": "add",
+    "__rand__": "bitwise_and", "__rmul__": "mul", "__ror__": "bitwise_or",
+    "__rtruediv__": "__rdiv__", "__rxor__": "bitwise_xor", "__sub__": "sub",
+    "__truediv__": "div", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
+    "__ne__": "ne",
+}  # fmt: skip
+#: Operators beside these: a TypeError lets Python ask the other operand.
+OTHER_OPERATORS = frozenset(
+    """
+    __and__ __eq__ __floordiv__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__
+    __or__ __rdiv__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rpow__ __rrshift__ __rshift__
+    __rsub__ __xor__
+    """.split()
+)
+
+
+def add_all(tensor: type) -> None:
+    """Let what `public` collected be intercepted, and what is bound to the class of tensors."""
+    unconverted.update([vars(tensor)[name].__get__ for name in ("_base", "grad")])
+    for place, called in PLACES.items():
+        for name, function in EXPORTS[place].items():
+            if place != "torch" or name not in NEVER:
+                arguments = place != "torch" or name not in MODES_ALONE
+                add(function, f"{called}.{name}", arguments=arguments)
+    for name, member in vars(tensor).items():
+        called = f"torch.Tensor.{name}"
+        if isinstance(member, property):
+            add(member.fget, f"{called}.__get__", member.__get__)
+            add(member.fset, f"{called}.__set__", member.__set__)
+            add(member.fdel, f"{called}.__delete__", member.__delete__)
+        elif name not in NEVER_METHODS:
+            reported = vars(tensor)[OPERATORS.get(name, name)]
+            operator = name in OPERATORS or name in OTHER_OPERATORS
+            add(member, called, reported, operator=operator)
