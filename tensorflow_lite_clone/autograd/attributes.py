@@ -174,7 +174,7 @@ def _get_data(self: Tensor) -> Tensor:
 @public("torch")
 def _has_compatible_shallow_copy_type(input: Tensor, from_: Tensor) -> bool:
     """Whether `input` may become ``from_`` by ``input.data = from_``."""
-    return input._storage.backend.has_values is from_._storage.backend.has_values
+    return input.is_meta is from_.is_meta
 
 
 def _set_data(self: Tensor, data: Tensor) -> None:

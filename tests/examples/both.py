@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 OURS = "import tensorflow_lite_clone as torch\n"
 EXCHANGED = {
     OURS: "import torch\n",
+    "from tensorflow_lite_clone.utils.flop_counter": "from torch.utils.flop_counter",
     "python -m tensorflow_lite_clone.distributed.run": "python -m torch.distributed.run",
     # torchvision reads the official files alone, by their checksums
     "from tensorflow_lite_clone.vision import datasets\n": (

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.attributes import _has_compatible_shallow_copy_type
 from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.tensor.parameter import Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
+from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 
 _overwrites = False
 _swaps = False
@@ -43,7 +45,7 @@ def get_swap_module_params_on_conversion() -> bool:
 
 
 def _takes_data(tensor: Tensor, new: Tensor) -> bool:
-    return not _overwrites and (tensor.device.type == "meta") == (new.device.type == "meta")
+    return not _overwrites and _has_compatible_shallow_copy_type(tensor, new)
 
 
 def converted(parameter: Parameter, new: Tensor, name: str) -> Parameter:
@@ -57,6 +59,8 @@ def converted(parameter: Parameter, new: Tensor, name: str) -> Parameter:
     if _takes_data(parameter, new):
         parameter.data = new
         return parameter
+    if is_lazy(new):  # it is a parameter, without a shape
+        return new
     return Parameter(new, requires_grad=parameter.requires_grad)
 
 
