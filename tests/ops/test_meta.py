@@ -13,7 +13,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.op_db import OPS
-from tests.op_db._case import Arg, draw, leaves, place
+from tests.op_db._case import Arg, draw, leaves, place, tree_map
 from tests.op_db._check import about, each, flat, serves
 from tests.op_db._device import Side
 from tests.ops.test_layout import alike, no_rows, zero_dim
@@ -107,6 +107,20 @@ def of_out(side, call):
     return [geometry(out) for out in outs]
 
 
+def of_samples(side, call):
+    """Shapes and dtypes for two samples of the first tensor, under `func.vmap`."""
+    arguments = call.arguments(side)[:2]
+    first = leaves(arguments, tlc.Tensor)[0]
+
+    def of_one(x):
+        args, kwargs = tree_map(lambda leaf: x if leaf is first else leaf, arguments)
+        outputs = flat(side.run(call.op, args, kwargs))
+        return tuple(t for t in outputs if isinstance(t, tlc.Tensor))
+
+    outputs = tlc.func.vmap(of_one, randomness="different")(tlc.stack([first, first]))
+    return [geometry(t)[:2] for t in outputs]
+
+
 class Call:
     """A row's call with arguments drawn and laid out, the first otherwise than the rest.
 
@@ -174,6 +188,7 @@ def calls(op):
                 yield (sample, name), Call(op, values, of_results, layouts, bool(op.grad))
         for change in (zero_dim, no_rows):
             yield (sample, change.__name__), Call(op, change(drawn), of_results)
+        yield (sample, "vmap"), Call(op, drawn, of_samples)
 
 
 def calls_of_gradients(op):

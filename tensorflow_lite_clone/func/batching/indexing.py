@@ -46,7 +46,10 @@ def place(B: Any, x: Any, index: Any) -> Place:
         if _is_array(entry) and entry.dtype.kind == "b":
             if B.is_batched(entry):
                 raise RuntimeError(MASK)
-            entries += B.base.F.nonzero(_plain(B, entry))
+            if B.has_values:
+                entries += B.base.F.nonzero(_plain(B, entry))
+            else:  # it is written at, and taken to find nothing
+                entries += [B.base.F.zeros((0,), dtype=B.base.F.int64)] * entry.ndim
         else:
             entries.append(entry)
     used = sum([entry is not None and entry is not Ellipsis for entry in entries])
