@@ -74,8 +74,7 @@ class Mv(Op):
         return g[..., None] * conj(F, y)
 
     def backward_y(F, g, x):
-        rows = as_rows(F, x)
-        return F.matmul(_transposed(F, rows), F.reshape(g, (rows.shape[0],)))
+        return F.matmul(_transposed(F, as_rows(F, x)), F.reshape(g, (-1,)))
 
 
 class Dot(Op):

@@ -122,8 +122,8 @@ def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], N
     if not options.subclasses:
         alike = type(actual) is type(expected)
     if alike and (isinstance(actual, Tensor) or hasattr(type(actual), "__array_interface__")):
-        pair = [x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected)]
-        return lambda: _compare_tensors(*pair, options)
+        ours, theirs = [x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected)]
+        return lambda: _compare_tensors(ours, theirs, options)
     if actual is None or expected is None:
         return lambda: _compare_identity("None", actual, expected)
     if isinstance(actual, bool) and isinstance(expected, bool):

@@ -362,7 +362,8 @@ def test_files_of_the_other_library(here: bool) -> None:
 
 
 def test_device_types_are_named() -> None:
-    with pytest.raises(RuntimeError, match=r"Expected one of cpu, cuda, meta(, \w+)* device type at start"):
+    message = r"Expected one of cpu, cuda, meta(, \w+)* device type at start"
+    with pytest.raises(RuntimeError, match=message):
         tlc.ones(2, device="xpu")
     for name in ("metaa", "meta:-1", "meta:x"):
         assert type(attempt(tlc.device, name)) is type(attempt(torch.device, name)) is RuntimeError

@@ -34,19 +34,30 @@ Entry = tuple[str, ast.FunctionDef]  # what is overridden, and by which function
 
 
 def of_cuda(tree: ast.Module) -> Iterator[Entry]:
-    """The overrides of a module: decorators, and calls with a function of the module."""
+    """The overrides of a module: decorators, also in functions that are given a name, and calls."""
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     loops: dict[str, ast.expr] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
             loops[node.target.id] = node.iter
         if isinstance(node, ast.FunctionDef):
-            for call in filter(is_override, node.decorator_list):
-                yield call.args[0].value, node  # type: ignore[attr-defined]
+            for name in decorations(node):
+                if isinstance(name, ast.Constant):
+                    yield name.value, node
         if isinstance(node, ast.Call) and is_override(node.func):
             name, function = node.func.args[0], functions[node.args[0].id]  # type: ignore[attr-defined]
             several = loops[name.id] if isinstance(name, ast.Name) else ast.Tuple([name])
             yield from [(each, function) for each in ast.literal_eval(several)]
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions:
+            for inner in ast.walk(functions[node.func.id]):  # type: ignore[attr-defined]
+                if isinstance(inner, ast.FunctionDef):
+                    named = [name for name in decorations(inner) if isinstance(name, ast.Name)]
+                    yield from [(ast.literal_eval(node.args[0]), inner) for _ in named]
+
+
+def decorations(function: ast.FunctionDef) -> list[ast.expr]:
+    """What a function says by decorators that it overrides: names, or a variable's."""
+    return [call.args[0] for call in function.decorator_list if is_override(call)]  # type: ignore[attr-defined]
 
 
 def is_override(node: ast.AST) -> bool:
@@ -80,7 +91,9 @@ def test_overrides_of_the_cpu_are_of_what_exists() -> None:
 def test_an_override_of_cuda_takes_what_is_given(name: str, function: ast.FunctionDef) -> None:
     """As many arrays as the generic form, and parameters of its names."""
     entry = TABLE[name]
-    generic = inspect.signature(entry.forward if is_op(entry) else entry).parameters.values()
+    body = entry.forward if is_op(entry) else entry
+    # A step of an optimizer is made of a rule for one parameter, and takes lists.
+    generic = inspect.signature(body, follow_wrapped=False).parameters.values()
     own = function.args
     if own.vararg is None and not any([p.kind is p.VAR_POSITIONAL for p in generic]):
         most = len(own.args)
