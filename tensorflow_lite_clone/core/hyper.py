@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 class Hyper:
     """What an optimizer's step takes by keyword: ``Hyper({"lr": 0.1}).lr`` is 0.1.
 
-    Rules read them for every parameter, which takes half the time of a `SimpleNamespace`.
+    Rules read them for every parameter, for which a `SimpleNamespace` is slow.
     """
 
     def __init__(self, values: dict[str, Any]) -> None:
