@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.python_dispatch import forms, gradients, shapes, steps
+from tensorflow_lite_clone.python_dispatch import forms, gradients, shapes, steps, wrappers
 
-__all__ = ["forms", "gradients", "shapes", "steps"]
+__all__ = ["forms", "gradients", "shapes", "steps", "wrappers"]
