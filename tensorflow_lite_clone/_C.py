@@ -28,6 +28,7 @@ _nn = SimpleNamespace(_parse_to=parse_to)
 
 
 _disabled_torch_function_impl = disabled
+_disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
 
 
 class DisableTorchFunctionSubclass:

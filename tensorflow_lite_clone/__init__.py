@@ -13,6 +13,7 @@ from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone import _bind, array_api, autograd, ops
+from tensorflow_lite_clone import python_dispatch as _python_dispatch  # noqa: F401  binds methods
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
     inference_mode,

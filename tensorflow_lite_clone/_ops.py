@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone import ops
-from tensorflow_lite_clone.ops.namespaces import Namespace, Operator
+from tensorflow_lite_clone.ops.namespaces import Namespace, OpOverload, OpOverloadPacket
 
 __all__ = ["OpOverload", "OpOverloadPacket", "ops"]
 
 _OpNamespace = Namespace
-OpOverload = OpOverloadPacket = Operator  # the overloads of an operation are one function here

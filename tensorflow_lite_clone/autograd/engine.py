@@ -17,7 +17,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.autograd.namespaces import recorded, unwrappers
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core import locks
@@ -252,6 +252,8 @@ class _Walk:
             have = gx.dtype  # of a sparse gradient never a native one
             if have is not dtype and (create_graph or have != dtype):
                 gx = self._cast(gx, child.backend_of(index), dtype)
+            if create_graph and unwrappers:
+                gx = unwrappers[0](gx)
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.
@@ -352,7 +354,12 @@ class _Walk:
         backend = leaf.backend
         with _accumulating:  # threads may share leaves
             present = tensor._grad
-            if self.create_graph:
+            if self.create_graph and not mode.grad:  # modes and classes see it: `python_dispatch`
+                if present is not None:
+                    present.add_(g)
+                else:
+                    tensor._grad = _unseen_copy(g, tensor)
+            elif self.create_graph:
                 if present is not None:
                     tensor._grad = _total(present, g)
                 else:
@@ -459,6 +466,17 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
     strides = gradient_strides(storage.laid.shape, strides_of(storage))
     copy: Tensor = recorded(storage.backend).restride(g, strides=strides)
     return copy
+
+
+def _unseen_copy(g: Tensor, leaf: Tensor) -> Tensor:
+    """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes."""
+    if g._storage.backend.dispatches:
+        return g
+    modes, mode.dispatch_modes = mode.dispatch_modes, []
+    try:
+        return g.clone() if g.is_sparse else _copied(g, leaf)
+    finally:
+        mode.dispatch_modes = modes
 
 
 def _backends_of_outputs(node: Any, grads: list) -> list:

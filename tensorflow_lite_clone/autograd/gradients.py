@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.autograd.namespaces import recorded, seen_roots
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.interception import overridable
 from tensorflow_lite_clone.core.public import public
@@ -56,6 +56,9 @@ def _roots(
                     "grad can be implicitly created only for real scalar outputs but got "
                     f"{node.backend.dtypes[native]!r}"
                 )
+            if mode.dispatching:
+                roots.append((edge, seen_roots[0](output)))
+                continue
             ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
             continue
@@ -127,10 +130,15 @@ def backward(
     """
     outputs = _as_sequence(tensors)
     grads = _as_sequence(grad_tensors) or (None,) * len(outputs)
-    roots = _roots(outputs, grads, create_graph)
-    retain = create_graph if retain_graph is None else retain_graph
+    over_tensors = create_graph or bool(mode.dispatching)
+    roots = _roots(outputs, grads, over_tensors)
+    options = {
+        "retain_graph": create_graph if retain_graph is None else retain_graph,
+        "create_graph": over_tensors,
+        "recording": create_graph,
+    }
     if inputs is None:
-        run_backward(roots, retain_graph=retain, create_graph=create_graph)
+        run_backward(roots, **options)
         return
     chosen = _as_sequence(inputs)
     if not chosen:
@@ -138,13 +146,7 @@ def backward(
     for value in chosen:
         if isinstance(value, Tensor) and not (value.requires_grad and value.is_leaf):
             value.retain_grad()
-    run_backward(
-        roots,
-        retain_graph=retain,
-        create_graph=create_graph,
-        wanted={_edge_of(value) for value in chosen},
-        accumulate=True,
-    )
+    run_backward(roots, wanted={_edge_of(value) for value in chosen}, accumulate=True, **options)
 
 
 @overridable("torch.autograd.grad")
@@ -200,7 +202,7 @@ def _vector_products(
     outs: tuple, ins: tuple, grads: tuple, retain: bool, create_graph: bool, allow_unused: bool
 ) -> list[Tensor | None]:
     # Under `func.vmap` arrays of a node may meet gradients of samples: Tensors bring them together.
-    over_tensors = create_graph or bool(mode.mappings)
+    over_tensors = create_graph or bool(mode.mappings) or bool(mode.dispatching)
     roots = _roots(outs, grads, over_tensors)
     edges = [_edge_of(value) for value in ins]
     captured = run_backward(
@@ -273,7 +275,7 @@ def tensor_backward(
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves' ``.grad``; see `backward`."""
-    if inputs is None:
+    if inputs is None and not mode.dispatching:
         roots = _roots((self,), (gradient,), create_graph)
         retain = create_graph if retain_graph is None else retain_graph
         run_backward(roots, retain_graph=retain, create_graph=create_graph)

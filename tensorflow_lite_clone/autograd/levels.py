@@ -155,7 +155,7 @@ def vector_products(
             roots.append((edge, vector))
     if not roots:
         return [None] * len(inputs)
-    over_tensors = record or batched
+    over_tensors = record or batched or bool(mode.dispatching)
     captured = run_backward(
         [(e, v if over_tensors else value_of(v)) for e, v in roots],
         retain_graph=True,

@@ -19,10 +19,14 @@ class _Mode(threading.local):
     grad = True
     inference = False
     pushing = False  # whether a backward pass is one of forward mode: see `levels`
+    #: Whether backward passes run over Tensors, for somebody sees their every operation: how many
+    #: modes this thread has entered; 1, set on the class, where a class has `__torch_dispatch__`.
+    dispatching = 0
 
     def __init__(self) -> None:  # called once per thread
         self.mappings: list[Any] = []  # levels of `func.vmap` under way, innermost last
         self.transforms: list[Any] = []  # these, and the levels of `func`'s derivatives
+        self.dispatch_modes: list[Any] = []  # of `python_dispatch`, innermost last
 
 
 mode = _Mode()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.dispatch.op import TABLE
 
 #: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
@@ -17,6 +18,16 @@ standard_words: dict[str, Any] = {}
 creation_words: dict[str, Any] = {}
 #: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
 appliers: dict[str, Any] = {}
+
+#: In place of composites' bodies and of ops' gradients, where modes or classes with
+#: `__torch_dispatch__` see the operations of a backward pass that is not recorded itself:
+#: ``composite(*tensors, **parameters)``, ``gradient(node, grads, needed)``; they may decline.
+seen_composites: dict[str, Any] = {}
+seen_gradients: dict[str, Any] = {}
+#: Gives the gradient of an output of one element, from the output.
+seen_roots: list[Any] = []
+#: Gives the tensor that a class with `__torch_dispatch__` made, in place of one over its handle.
+unwrappers: list[Any] = []
 
 _namespaces: dict[Any, Recorded] = {}
 
@@ -54,7 +65,17 @@ class Recorded:
             raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
             return partial(appliers["apply"], entry)
+        if name in seen_composites:
+            return partial(_inlined_or_seen, entry, seen_composites[name], self)
         return partial(entry, self)
 
     def __repr__(self) -> str:
         return f"<F over Tensors on {self.backend.device}>"
+
+
+def _inlined_or_seen(body: Any, seen: Any, F: Recorded, *tensors: Any, **parameters: Any) -> Any:
+    if not mode.grad and mode.dispatching:
+        result = seen(*tensors, **parameters)
+        if result is not NotImplemented:
+            return result
+    return body(F, *tensors, **parameters)

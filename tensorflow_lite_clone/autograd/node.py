@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.autograd.namespaces import recorded, seen_gradients
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
@@ -182,6 +182,10 @@ class Node(GraphNode):
             return results
         if create_graph:
             F, forms = recorded(backend), None
+            if op.name in seen_gradients and not mode.grad and mode.dispatching:
+                seen = seen_gradients[op.name](self, grads, needed)
+                if seen is not NotImplemented:
+                    return seen
         else:
             F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
@@ -302,7 +306,7 @@ class Node(GraphNode):
 
     def _rewrap(self, place: int, storage: Any) -> Tensor | None:
         """The saved value as a Tensor at its place in the graph."""
-        if ~place in self.op.hints:
+        if ~place in self.op.hints and mode.grad:
             return None
         tensor = new_tensor(storage if isinstance(storage, Storage) else storage.storage())
         if place < 0:

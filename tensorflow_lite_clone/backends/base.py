@@ -55,6 +55,7 @@ class Backend:
     accelerators: tuple[str, ...] = ()  # names of more overrides for it; the last is asked first
     lays = False  # whether its results may be channels_last where nobody asked, see storage.Free
     batched = False  # whether its arrays are those of a function under `func.vmap`
+    dispatches = False  # whether its arrays are tensors of classes with `__torch_dispatch__`
     alone = True  # whether `guarded` gives back the call itself
     has_values = True  # whether arrays have elements: on the meta device they are shapes alone
 

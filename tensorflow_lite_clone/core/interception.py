@@ -80,9 +80,9 @@ class Interceptor:
             values = overloaded_arguments(args, kwargs)
         if not values and (disabled == ALL_DISABLED or not state.modes):
             if self.arguments:
-                return self.own(*args, **kwargs)
+                return self._run(args, kwargs)
             with disabling(ALL_DISABLED):
-                return self.own(*args, **kwargs)
+                return self._run(args, kwargs)
         if not self.operator:
             in_python = self.name.startswith("torch.nn.")
             return dispatch(self.reported, self.name, values, args, kwargs, in_python)
@@ -90,6 +90,11 @@ class Interceptor:
             return dispatch(self.reported, self.name, values, args, kwargs)
         except TypeError:  # another operand may know what to do
             return NotImplemented
+
+    def _run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if runners:
+            return runners[0](self.own, self.name.rpartition(".")[2], args, kwargs)
+        return self.own(*args, **kwargs)
 
     def begin(self) -> None:
         """Give the function the code of an intercepted one."""
@@ -128,6 +133,12 @@ def _code(free: tuple[str, ...]) -> CodeType:
     code: CodeType = scope["close"](*free).__code__
     return code
 
+
+#: Runs a function of which nobody is asked (any more), as ``run(function, name, args, kwargs)``;
+#: entered by `python_dispatch` once there are classes with ``__torch_dispatch__``.
+runners: list[Callable[..., Any]] = []
+#: Each is called with the class of a new tensor, where that is not `Tensor` itself.
+observers: list[Callable[[type], None]] = []
 
 _interceptors: dict[FunctionType, Interceptor] = {}
 _lock = threading.RLock()
@@ -189,6 +200,8 @@ def release() -> None:
 
 def enable_for(kind: type) -> None:
     """Let public functions ask from now on if instances of a type override them."""
+    for observe in observers:
+        observe(kind)
     if overrides(kind) and not _enabled_for_values:
         _enabled_for_values.append(None)
         intercept()

@@ -111,7 +111,7 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
     (`storage.Free`), those of ops of any layout do as soon as one of their arrays is channels_last.
     """
     rule = op.layout
-    if rule is None or op.view or backend.batched:
+    if rule is None or op.view or backend.batched or backend.dispatches:
         return result
     kind = backend.array_type
     contiguous = result.__class__ is kind and backend.is_contiguous(result)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
@@ -236,6 +237,9 @@ def _filled_like(
         like = reason.answer(f"{name}_like", input, dtype=dtype, device=device)
         return like.requires_grad_(requires_grad)
     backend = storage.backend
+    if backend.dispatches:
+        like = getattr(backend.F, f"{name}_like")(storage.array, dtype=dtype)
+        return unwrappers[0](finish(like, backend, requires_grad))
     target = backend if device is None else backends.load(device)
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.public import EXPORTS
 
@@ -31,30 +31,87 @@ def namespace(name: str) -> dict[str, Any]:
     return namespaces.setdefault(name, Namespace(name)).members
 
 
-class Operator:
-    """An operation of PyTorch's library by its name there; its overloads are one function.
+class Schema(NamedTuple):
+    """What is known of an operation's signature: its names."""
 
-    They are told apart by the name after the second dot, which serves as the key of tables.
+    name: str
+    overload_name: str
+    is_mutable: bool
+
+
+class OpOverload:
+    """One overload of an operation, as in ``torch.ops.aten.add.Tensor``.
+
+    There is one object per name, so that it serves as the key of tables and in comparisons.
     """
 
-    def __init__(self, name: str, function: Any) -> None:
-        self._name, self._function = name, function
-        self._overloads: dict[str, Operator] = {}
+    def __init__(self, packet: OpOverloadPacket, overload: str, function: Any) -> None:
+        self.overloadpacket, self._overloadname = packet, overload
+        self.namespace, self._opname = packet._qualified_op_name.split("::")
+        self._function = function
+        self.__name__ = f"{self._opname}.{overload}"
+        self.__module__ = f"torch._ops.{self.namespace}"
+        suffix = "" if overload == "default" else overload
+        self._name = packet._qualified_op_name + (suffix and f".{suffix}")
+        mutable = self._opname.endswith("_") and not self._opname.endswith("__")
+        self._schema = Schema(packet._qualified_op_name, suffix, mutable)
+        self.tags: list[Any] = []
+
+    def name(self) -> str:
+        """The name with the overload's behind a dot, unless that is the default: "aten::mm"."""
+        return self._name
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """NotImplemented: the operations that are seen are composed of no others."""
+        return NotImplemented
+
+    def __str__(self) -> str:
+        return f"{self.overloadpacket}.{self._overloadname}"
 
     def __repr__(self) -> str:
-        return f"<Operator {self._name}>"
+        packet = self.overloadpacket
+        return f"<OpOverload(op='{packet}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
-            raise NotImplementedError(f"{self._name}: PyTorch's machinery alone calls it")
+            raise NotImplementedError(f"{self}: PyTorch's machinery alone calls it")
         return self._function(*args, **kwargs)
 
-    def __getattr__(self, overload: str) -> Operator:
+
+class OpOverloadPacket:
+    """An operation of PyTorch's library by its name there, with its overloads as attributes.
+
+    The overloads are one function unless they were given functions of their own.
+    """
+
+    def __init__(self, name: str, function: Any = None) -> None:
+        self._qualified_op_name, self._function = name, function
+        self.__name__ = name.partition("::")[2]
+        self._overloads: dict[str, OpOverload] = {}
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads that were asked for."""
+        return list(self._overloads)
+
+    def __str__(self) -> str:
+        return self._qualified_op_name.replace("::", ".")
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.default(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> OpOverload:
         if overload.startswith("__"):
             raise AttributeError(overload)
-        if overload not in self._overloads:
-            self._overloads[overload] = Operator(f"{self._name}.{overload}", self._function)
-        return self._overloads[overload]
+        return self.overload(overload, self._function)
+
+    def overload(self, name: str, function: Any) -> OpOverload:
+        """The overload called `name`, which runs `function` if it is new."""
+        if name not in self._overloads:
+            self._overloads[name] = OpOverload(self, name, function)
+        return self._overloads[name]
 
 
 #: Operations that programs use as keys of tables, and that have no function of their own here.
@@ -79,7 +136,7 @@ class Aten(Namespace):
             functions = [place[name] for place in places if name in place]
             if not functions and name not in _KEYS:
                 return super().__getattr__(name)
-            members[name] = Operator(f"aten.{name}", functions[0] if functions else None)
+            members[name] = OpOverloadPacket(f"aten::{name}", functions[0] if functions else None)
         return members[name]
 
 

@@ -14,14 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import recording, wrap
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.storage import watchers
 from tensorflow_lite_clone.tensor import Tensor
 
+#: Steps in place, by name, for modes and classes that see operations; see `python_dispatch.steps`.
+seen_steps: dict[str, Callable[..., None]] = {}
 _PLAIN = (float, int, bool, type(None))
 
 
@@ -46,6 +49,14 @@ def update_with(
 ) -> None:
     """`update` with numbers in a dictionary of its own."""
     if not lists[0]:
+        return
+    if mode.dispatching:
+        with recording(False):
+            if numbers.get("found_inf") is None and step.__name__ in seen_steps:
+                numbers.pop("found_inf", None)
+                seen_steps[step.__name__](*lists, **numbers)
+            else:
+                update_recorded(step, *lists, read=read, **numbers)
         return
     backend = lists[0][0]._storage.backend
     for name, value in numbers.items():

@@ -10,7 +10,16 @@ from tensorflow_lite_clone.core import absent
 from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack, hooks
 
 #: Parts that are imported when first named.
-_LAZY = ("benchmark", "collect_env", "flop_counter", "model_zoo", "runs", "tensorboard")
+_LAZY = (
+    "_mode_utils",
+    "_python_dispatch",
+    "benchmark",
+    "collect_env",
+    "flop_counter",
+    "model_zoo",
+    "runs",
+    "tensorboard",
+)
 
 __all__ = [
     "_pytree",

@@ -81,7 +81,7 @@ def test_aten_names_are_the_functions():
     assert tlc.ops.aten.add.Tensor(tlc.ones(1), 2).item() == 3
     assert tlc.ops.aten.add.Tensor is tlc.ops.aten.add.Tensor
     with pytest.raises(NotImplementedError):
-        tlc.ops.aten._to_copy.default(tlc.ones(1))
+        tlc.ops.aten._pin_memory.default(tlc.ones(1))
     assert not hasattr(tlc.ops.aten, "nonsense")
 
 

@@ -24,6 +24,7 @@ LAYERS: list[set[str]] = [
         "functional",
         "linalg",
         "masked",
+        "python_dispatch",
         "quasirandom",
         "return_types",
         "signal",
