@@ -132,7 +132,7 @@ def backward(
     grads = _as_sequence(grad_tensors) or (None,) * len(outputs)
     over_tensors = create_graph or bool(mode.dispatching)
     roots = _roots(outputs, grads, over_tensors)
-    options = {
+    options: dict[str, Any] = {
         "retain_graph": create_graph if retain_graph is None else retain_graph,
         "create_graph": over_tensors,
         "recording": create_graph,

@@ -63,6 +63,7 @@ def dispatch(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
                 return result
         elif not types:
             return func(*args, **kwargs)
+        cls: Any
         for cls in types:
             result = cls.__torch_dispatch__(func, types, args, kwargs)
             if result is not NotImplemented:

@@ -25,14 +25,14 @@ from tensorflow_lite_clone.python_dispatch.calls import (
 )
 from tensorflow_lite_clone.tensor import Tensor
 
-for _names, *_overloads in (
+for _names, _beside_tensor, _beside_number in (
     ("add sub mul div lerp", "Tensor", "Tensor"),
     ("lt le gt ge eq ne remainder fmod bitwise_and bitwise_or bitwise_xor", "Tensor", "Scalar"),
     ("pow", "Tensor_Tensor", "Tensor_Scalar"),
     ("where", "self", "self"),
     ("fill", "Tensor", "Scalar"),
 ):
-    overloads.update(dict.fromkeys(_names.split(), tuple(_overloads)))
+    overloads.update(dict.fromkeys(_names.split(), (_beside_tensor, _beside_number)))
 
 
 def form(name: str) -> Any:
@@ -240,7 +240,7 @@ def _max_pool(
             TABLE["max_pool"], x, kernel=kernel, stride=stride, padding=padding, dilation=dilation,
             ceil_mode=ceil_mode,
         )  # fmt: skip
-    args = [list(kernel), list(stride)]
+    args: list[Any] = [list(kernel), list(stride)]
     if any(padding) or set(dilation) != {1} or ceil_mode:
         args += [list(padding), list(dilation), ceil_mode]
     y, indices = call(f"max_pool{len(kernel)}d_with_indices", x, *args)
@@ -252,9 +252,11 @@ def _avg_pool(
     x: Tensor, *, size: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool,
     include: bool, divisor: Any,
 ) -> Tensor:  # fmt: skip
-    args = [list(kernel), list(stride)]
+    args: list[Any] = [list(kernel), list(stride)]
     if any(padding) or ceil_mode or not include or divisor is not None:
-        args += [list(padding), ceil_mode, include, divisor]
+        args += [list(padding), ceil_mode, include]
+    if divisor is not None:
+        args.append(divisor)
     return call(f"avg_pool{len(kernel)}d", x, *args)
 
 

@@ -291,7 +291,7 @@ def _attention_backward(
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return _computed(
         "attention_backward", g, q, k, v, attn_mask, out, lse, scale=scale, causal=is_causal,
-        groups=q.shape[-3] // k.shape[-3], needs=(True, True, True, False),
+        groups=1, needs=(True, True, True, False),
     )[:3]  # fmt: skip
 
 
