@@ -157,12 +157,13 @@ def add(
     It is what modes and types see, or else `reported` is. Without `arguments` only modes are asked;
     a TypeError of an `operator` lets the other operand try.
     """
+    if not isinstance(function, FunctionType) or function in _interceptors:
+        return
+    interceptor = Interceptor(function, name, reported or function, arguments, operator)
     with _lock:
-        if isinstance(function, FunctionType) and function not in _interceptors:
-            interceptor = Interceptor(function, name, reported or function, arguments, operator)
-            _interceptors[function] = interceptor
-            if intercepting:
-                interceptor.begin()
+        _interceptors[function] = interceptor
+        if intercepting:
+            interceptor.begin()
 
 
 def overridable(name: str) -> Callable[[Any], Any]:

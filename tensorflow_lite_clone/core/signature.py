@@ -127,7 +127,7 @@ def is_checked(function: Any, places: tuple[str, ...]) -> bool:
     """
     if hasattr(function, "checked"):
         return False
-    inner = inspect.unwrap(function)
+    inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
     kinds = [
         str(annotation).split(" | ")[0]
         for name, annotation in inner.__annotations__.items()

@@ -66,22 +66,22 @@ def update_with(
     results = getattr(backend.F, step.__name__)(*arrays, **numbers)
     written = [tensors for i, tensors in enumerate(lists) if i not in read]
     if results is None:
-        for tensors in written:
-            count_writes(tensors)
+        count_writes(*written)
         return
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
 
 
-def count_writes(tensors: list[Tensor]) -> None:
+def count_writes(*lists: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
-    for tensor in tensors:
-        storage = tensor._storage
-        if watchers:
-            storage.bump()
-        else:
-            (storage.root or storage).version += 1
+    for tensors in lists:
+        for tensor in tensors:
+            storage = tensor._storage
+            if watchers:
+                storage.bump()
+            else:
+                (storage.root or storage).version += 1
 
 
 def update_recorded(

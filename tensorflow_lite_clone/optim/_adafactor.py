@@ -111,7 +111,7 @@ class Adafactor(Optimizer):
                 states = [[], [], *self.states(own, variance=zeros_like)]
             numbers["steps"] = [steps[i] for i in chosen]
             numbers["least"] = [finfo(p.dtype).eps if least is None else least for p in own]
-            self.run(adafactor_step, own, own_grads, *states, **numbers)
+            self.run(adafactor_step, (own, own_grads, *states), dict(numbers))
 
 
 def _first_column(param: Tensor) -> Tensor:

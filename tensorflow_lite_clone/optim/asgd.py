@@ -92,7 +92,7 @@ class ASGD(Optimizer):
         steps = self._advance(states["step"])
         etas, mus = states["eta"], states["mu"]
         rates = {"etas": self.host_values(etas), "mus": self.host_values(mus)}
-        self.run(asgd_step, params, grads, states["ax"], **rates, **numbers)
+        self.run(asgd_step, (params, grads, states["ax"]), {**rates, **numbers})
         schedule = {name: numbers[name] for name in ("lr", "lambd", "alpha", "t0")}
         self.run_on_numbers(asgd_rates, etas, mus, steps=steps, **schedule)
 

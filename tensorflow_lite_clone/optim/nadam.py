@@ -115,7 +115,7 @@ class NAdam(Optimizer):
         self.run_on_numbers(nadam_products, products, steps=steps, **schedule)
         means, squares = states["exp_avg"], states["exp_avg_sq"]
         counts = {"steps": steps, "products": self.host_values(products)}
-        self.run(nadam_step, params, grads, means, squares, **counts, **numbers)
+        self.run(nadam_step, (params, grads, means, squares), {**counts, **numbers})
 
 
 nadam = functional(

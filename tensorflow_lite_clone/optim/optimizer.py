@@ -70,6 +70,7 @@ Args: TypeAlias = tuple[Any, ...]
 Kwargs: TypeAlias = dict[str, Any]
 StateDict: TypeAlias = dict[str, Any]
 Closure = Callable[[], Any] | None
+_FLOATS = {float}
 _ORDINARY = {Tensor}  # what a gradient is if it is not sparse, or of a class of the program's
 
 
@@ -263,21 +264,23 @@ class Optimizer(Hooked):
         for state in self._record.states:
             if not state.when or group[state.when]:
                 name = state.name
-                for param, own in zip(params, owned, strict=True):
-                    if name not in own:
-                        own[name] = state.make(param, group)
-                kept[name] = [own[name] for own in owned]
+                kept[name] = [
+                    own[name] if name in own else own.setdefault(name, state.make(param, group))
+                    for param, own in zip(params, owned, strict=True)
+                ]
         return kept
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:
         """The hyperparameters that steps take."""
         record = self._record
-        numbers = {name: group[name] for name in record.constant}
+        numbers = {name: group[name] for name in record.taken}
         is_live = live.recorder is not None
         for name in record.scheduled:
-            value = group[name]
-            is_plain = value.__class__ is float or value.__class__ is int
-            numbers[name] = float(value) if is_plain and not is_live else self.number(group, name)
+            kind = numbers[name].__class__
+            if kind is int and not is_live:
+                numbers[name] = float(numbers[name])
+            elif kind is not float or is_live:
+                numbers[name] = self.number(group, name)
         return numbers
 
     def _run_rule(
@@ -294,13 +297,15 @@ class Optimizer(Hooked):
             if record.is_counted:
                 numbers["steps"] = counts
         lists = [states.get(name, []) for name in record.lists]
-        self.run(record.step, params, grads, *lists, **numbers)
+        self.run(record.step, (params, grads, *lists), numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """Update one group's parameters that have sparse gradients; RuntimeError by default."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
 
-    def run(self, step: Callable[..., Any], *lists: list[Tensor], **numbers: Any) -> None:
+    def run(
+        self, step: Callable[..., Any], lists: tuple[list[Tensor], ...], numbers: dict[str, Any]
+    ) -> None:
         """Run a step on parameters, gradients and states; complex ones as pairs of reals."""
         numbers["found_inf"] = self._found_inf
         for param in lists[0]:
@@ -327,6 +332,8 @@ class Optimizer(Hooked):
             if name == "lr" and not value.is_cpu:
                 return value
         elif isinstance(value, (tuple, list)):
+            if live.recorder is None and _FLOATS.issuperset(map(type, value)):
+                return tuple(value)
             return tuple([self._entry(group, name, i) for i in range(len(value))])
         return live.live(lambda: float(group[name]))
 

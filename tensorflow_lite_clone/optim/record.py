@@ -116,9 +116,9 @@ class Record:
         parameters = list(inspect.signature(owner.__init__).parameters.values())[2:]
         self.fields = {p.name: p.default for p in parameters} | self.fixed
         self.names = tuple(self.order.split()) or tuple(self.fields)
-        taken = [n for n in self.names if n not in CHOICES and n not in self.unread.split()]
-        self.scheduled = tuple([n for n in taken if n in SCHEDULED])
-        self.constant = tuple([n for n in taken if n not in SCHEDULED])
+        skipped = CHOICES.union(self.unread.split())
+        self.taken = tuple([name for name in self.names if name not in skipped])
+        self.scheduled = tuple([name for name in self.taken if name in SCHEDULED])
         fills = self.fields | self.filled
         self.lists = tuple([state.name for state in self.states if state is not STEP])
         self.is_counted = "steps" in getattr(self.step, "each", ())

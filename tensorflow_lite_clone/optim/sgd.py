@@ -85,13 +85,14 @@ class SGD(Optimizer):
             if True in first:
                 for param, buffer in zip(params, buffers, strict=True):
                     self.state[param]["momentum_buffer"] = buffer
-        self.run(sgd_step, params, grads, buffers, first=first, **self._numbers(group))
+        self.run(sgd_step, (params, grads, buffers), {**self._numbers(group), "first": first})
 
     def _run_rule(
         self, numbers: dict, params: list[Tensor], grads: list[Tensor], states: dict[str, list]
     ) -> None:
         buffers = states.get("momentum_buffer", [])
-        self.run(sgd_step, params, grads, buffers, first=_begin(params, buffers), **numbers)
+        numbers["first"] = _begin(params, buffers)
+        self.run(sgd_step, (params, grads, buffers), numbers)
 
     def update_sparse(self, group: dict[str, Any], params: list[Tensor], grads: list[Any]) -> None:
         """As `sgd_step`; momenta are sparse, with the places of all gradients so far."""

@@ -32,8 +32,16 @@ def told(value: Any, lib: Any) -> Any:
 
 
 def agreed(script: Callable[[Any], list], **options: Any) -> list:
-    """What `script` returns under both libraries, which is no exception."""
-    results = same(script, **options)
+    """What `script` returns under both libraries, which is no exception.
+
+    It is about the CPU beside meta, whatever device the tests run on.
+    """
+
+    def on_the_cpu(lib: Any) -> list:
+        tlc.set_default_device(None)
+        return script(lib)
+
+    results = same(on_the_cpu, **options)
     assert isinstance(results, list), results
     return results
 

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.autograd.attributes import _has_compatible_shallow_co
 from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.tensor.parameter import Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
-from tensorflow_lite_clone.tensor.uninitialized import is_lazy
+from tensorflow_lite_clone.tensor.uninitialized import UninitializedParameter
 
 _overwrites = False
 _swaps = False
@@ -59,7 +59,7 @@ def converted(parameter: Parameter, new: Tensor, name: str) -> Parameter:
     if _takes_data(parameter, new):
         parameter.data = new
         return parameter
-    if is_lazy(new):  # it is a parameter, without a shape
+    if isinstance(new, UninitializedParameter):
         return new
     return Parameter(new, requires_grad=parameter.requires_grad)
 
