@@ -117,6 +117,7 @@ class FunctionEvent(_Event):
         self.cpu_children: list[FunctionEvent] = []
         self.device_index: int | None = None
         self.device_range: Interval | None = None  # when it ran there
+        self.is_meta = False  # what it counts did not happen, so no time compares with it
         self.input_dtypes: list[str] = []
         self.lines: tuple = ()  # `stack`, unformatted
         self.grid: tuple = ()

@@ -90,6 +90,8 @@ class MemoryRecorder:
     def _note(self, backend: Any, array: Any, line: Any, when: int) -> None:
         if backend in self._pools or type(array) is not backend.array_type:
             return
+        if not backend.has_values:  # nor memory
+            return
         while type(base := getattr(array, "base", None)) is type(array):
             array = base
         key = id(array)

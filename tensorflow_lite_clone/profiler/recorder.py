@@ -52,9 +52,10 @@ recorders: list[Recorder] = []
 class Details:
     """What is noted of an op besides its times, if that is wanted."""
 
-    __slots__ = ("bytes", "dtypes", "flops", "shapes", "stack")
+    __slots__ = ("bytes", "dtypes", "flops", "is_meta", "shapes", "stack")
 
     def __init__(self) -> None:
+        self.is_meta = False
         self.shapes: list[Any] = []
         self.dtypes: list[str] = []
         self.flops = 0
@@ -175,6 +176,7 @@ class Recorder:
         return details
 
     def _place(self, details: Details, backend: Any, result: Any, end: int) -> None:
+        details.is_meta = not backend.has_values
         if self.stacks:
             details.stack = frames.stack()
         elif self.memory is not None:
@@ -215,9 +217,10 @@ class Recorder:
 
     def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
         """A hook around writes into memory."""
-        details = None
+        details, backend = None, _backend_of(arrays[0])
         if self.costs or self.stacks:
             details = Details()
+            details.is_meta = backend is not None and not backend.has_values
             details.shapes = [list(getattr(array, "shape", ())) for array in arrays]
             done: Any = op or TABLE["copy_into"]
             details.flops = flops_of(done, arrays, parameters, arrays[0])
@@ -225,7 +228,8 @@ class Recorder:
             if self.stacks:
                 details.stack = frames.stack()
         name = "copy_" if op is None else f"{op.name}_"
-        span = self.begin(name, "op", _marks_of(arrays[0]))
+        marked = backend is not None and backend.marks is not None
+        span = self.begin(name, "op", current_marks() if marked else None)
         span[DETAILS] = details
         call()
         self.end(span)
@@ -293,8 +297,6 @@ def current_marks() -> Any:
     return loaded[0] if len(loaded) == 1 else next((m for m in loaded if m.is_current()), None)
 
 
-def _marks_of(array: Any) -> Any:
-    for backend in backends.loaded():
-        if backend.marks is not None and type(array) is backend.array_type:
-            return current_marks()
-    return None
+def _backend_of(array: Any) -> Any:
+    """A backend whose arrays have the type of this one; None where it is of none."""
+    return next((b for b in backends.loaded() if type(array) is b.array_type), None)

@@ -111,7 +111,7 @@ def add_ideal_times(events: Iterable[Any]) -> None:
     """Note at events of a profile what time the peaks of their devices would allow."""
     roofs: dict[int | None, Roof] = {}
     for event in events:
-        if event.flops or event.bytes:
+        if (event.flops or event.bytes) and not event.is_meta:
             index = event.device_index
             peak = roofs.get(index)
             if peak is None:

@@ -62,6 +62,7 @@ def _describe(
         event.input_dtypes = details.dtypes
         event.flops = details.flops
         event.bytes = details.bytes
+        event.is_meta = details.is_meta
         event.lines = details.stack
         event.stack = [frames.described(line) for line in details.stack]
     elif event.kind == "kernel":

@@ -448,6 +448,19 @@ def test_memory_by_op() -> None:
     )
 
 
+def test_meta_tensors_take_no_memory_and_no_time() -> None:
+    x = tlc.ones(1000, 1000, device="meta", requires_grad=True)
+    with profiler.profile(profile_memory=True, with_flops=True) as found:
+        (x @ x).exp().sum().backward()
+        x.grad.zero_()
+    assert {event.cpu_memory_usage for event in found.events()} == {0}
+    assert "meta" not in {event.device for event in found.memory_events()}
+    costs = {event.key: (event.flops, event.bytes, event.roof) for event in found.key_averages()}
+    assert costs["mm"] == (2e9, 12e6, 0.0)
+    assert costs["MmBackward0"][0] == 4e9
+    assert {roof for _, _, roof in costs.values()} == {0.0}
+
+
 def test_memory_ends_where_it_began() -> None:
     model = network()
     optimizer = tlc.optim.SGD(model.parameters(), lr=0.01)

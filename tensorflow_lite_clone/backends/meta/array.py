@@ -7,7 +7,7 @@ from itertools import count
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.shape import contiguous_strides, expect_storage
 
 #: Addresses that no two arrays share; nothing is ever found there.
 _numbers = count(1)
@@ -33,6 +33,8 @@ class MetaArray:
         self.steps = contiguous_strides(shape) if steps is None else steps
         self.offset = offset
         self.base = base  # whose memory it is; None for its own
+        if base is None:
+            expect_storage(shape, dtype.itemsize)
         self._number: int = next(_numbers) if base is None else base._number
 
     @property

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.backends.meta.random import MetaGenerator
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.shape import contiguous_strides, expect_storage
+from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import dense_strides
 
 
@@ -61,9 +61,7 @@ class MetaBackend(Backend):
         return False
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
-        native = NATIVE[dtype]
-        expect_storage(shape, native.itemsize)
-        return MetaArray(tuple(shape), native)
+        return MetaArray(tuple(shape), NATIVE[dtype])
 
     def write(self, target: Any, value: Any) -> None:
         if isinstance(value, MetaArray):
