@@ -144,3 +144,11 @@ class Remembering(tlc.Tensor):
         cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         return super().__torch_dispatch__(func, types, args, kwargs or {})
+
+
+def test_sparse_gradients_beside_a_wrapper() -> None:
+    layer(tlc)
+    embedding = tlc.nn.Embedding(3, 2, sparse=True)
+    embedding(tlc.tensor([1])).sum().backward()
+    assert embedding.weight.grad.is_sparse
+    tlc.optim.SparseAdam(embedding.parameters()).step()
