@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -13,8 +13,16 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tests.overrides.dispatching import forget_classes
 
 LIBRARIES = (tlc, torch)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forgotten() -> Iterator[None]:
+    """What comes after is a program without such classes."""
+    yield
+    forget_classes()
 
 
 def wrapper(lib: Any) -> Any:
