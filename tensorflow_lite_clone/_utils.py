@@ -14,6 +14,7 @@ __all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
 _rebuild_tensor = _rebuild.rebuild_tensor
 _rebuild_tensor_v2 = _rebuild.rebuild_tensor_v2
 _rebuild_parameter = _rebuild.rebuild_parameter
+_rebuild_wrapper_subclass = _rebuild.rebuild_wrapper_subclass
 _rebuild_from_type_v2 = _rebuild.rebuild_from_type
 
 

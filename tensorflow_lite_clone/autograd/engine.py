@@ -470,7 +470,7 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
 
 def _unseen_copy(g: Tensor, leaf: Tensor) -> Tensor:
     """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes."""
-    if g._storage.backend.dispatches:
+    if not g.is_sparse and g._storage.backend.dispatches:
         return g
     modes, mode.dispatch_modes = mode.dispatch_modes, []
     try:

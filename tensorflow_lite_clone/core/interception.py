@@ -98,7 +98,7 @@ class Interceptor:
 
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if runners:
-            return runners[0](self.own, self.name.rpartition(".")[2], args, kwargs)
+            return runners[0](self.own, self.name, args, kwargs)
         return self.own(*args, **kwargs)
 
     def begin(self) -> None:

@@ -54,6 +54,15 @@ def to_device(x: Tensor, device: Device, non_blocking: bool = False) -> Tensor:
     return output
 
 
+def _moved(x: Tensor, device: Device, non_blocking: bool = False) -> Tensor:
+    """`to_device`; what a class with `__torch_dispatch__` has on the device stays of the class."""
+    backend = x._storage.backend
+    dispatches = type(x) is not Tensor and backend.dispatches
+    if dispatches and backend.device == backends.load(device).device:
+        return x
+    return to_device(x, device, non_blocking)
+
+
 standard_words["transfer"] = lambda x, *, device, non_blocking=False: to_device(x, device)
 
 
@@ -67,7 +76,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     device, dtype, copy, memory_format, non_blocking = _parse_to(args, kwargs)
     result = self
     if device is not None:
-        result = to_device(result, device, non_blocking)
+        result = _moved(result, device, non_blocking)
     if dtype is not None:
         result = _converted(result, dtype)
     if memory_format is not None and memory_format.name not in ("preserve_format",):
@@ -151,7 +160,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
 @public("method")
 def cpu(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
     """This tensor in host memory."""
-    return to_device(self, Device("cpu"))
+    return _moved(self, Device("cpu"))
 
 
 @public("method", flat=True)
@@ -162,7 +171,7 @@ def cuda(
     memory_format: MemoryFormat | None = None,
 ) -> Tensor:
     """This tensor on a CUDA device, the current one by default."""
-    return to_device(self, Device("cuda" if device is None else device), non_blocking)
+    return _moved(self, Device("cuda" if device is None else device), non_blocking)
 
 
 @public("method", names=("type",))
@@ -200,9 +209,7 @@ def item(self: Tensor) -> Any:
     """The value of a one-element tensor as a Python number."""
     array = self._storage.array
     if array.size != 1:
-        raise RuntimeError(
-            f"a Tensor with {array.size} elements cannot be converted to Scalar"
-        )
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
     value = self._storage.backend.number(array)
     return value if type(value) in (float, int, bool, complex) else float(value)
 

@@ -154,6 +154,7 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
+_PACKAGE = f"{__name__.partition('.')[0]}."
 #: What a tensor's dictionary holds for the framework's own use; the rest goes along with copies.
 _OWN = {"_grad", "_frozen", "_retains_grad", "_post_accumulate_hooks"}
 
@@ -176,9 +177,10 @@ def _set_attributes(tensor: Tensor, attributes: dict) -> None:
 
 
 def _slots(cls: type) -> frozenset[str]:
-    """The names of the slots that a subclass of `Tensor` adds, as pickle knows them."""
+    """The names of the slots that a program's class adds to one of ours, as pickle knows them."""
+    ours = next(kind for kind in cls.__mro__ if kind.__module__.startswith(_PACKAGE))
     slotnames = copyreg._slotnames  # type: ignore[attr-defined]
-    return frozenset(slotnames(cls)).difference(slotnames(Tensor))
+    return frozenset(slotnames(cls)).difference(slotnames(ours))
 
 
 def _over(cls: type, storage: Storage) -> Any:

@@ -136,10 +136,15 @@ def by_device(tensors: list[Tensor]) -> list[list[Tensor]]:
 
 
 def of_one_kind(tensors: list[Tensor]) -> bool:
-    """Whether tensors are not empty, real floating-point, of one dtype and on one device."""
+    """Whether tensors are not empty, real floating-point, of one dtype and on one device.
+
+    Those of classes with `__torch_dispatch__` are of no kind that is known here.
+    """
     if not tensors:
         return False
     first = tensors[0]._storage
+    if first.backend.dispatches:
+        return False
     kinds = {(t._storage.laid.dtype, t._storage.backend) for t in tensors}
     floating = first.backend.dtypes[first.array.dtype].kind == "f"
     return len(kinds) == 1 and floating and all([t._storage.laid.size for t in tensors])

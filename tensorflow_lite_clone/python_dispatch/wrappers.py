@@ -90,12 +90,20 @@ class _Words:
 
         def word(*values: Any, **parameters: Any) -> Any:
             found = partial(call, name) if name in _LIKE else getattr(recorded(backend), name)
-            tensors = [v.tensor if isinstance(v, Handle) else v for v in values]
+            tensors = _tensors(values)
             if parameters.get("dtype") in backend.dtypes:
                 parameters["dtype"] = backend.dtypes[parameters["dtype"]]
             return backend.handle(found(*tensors, **parameters))
 
         return word
+
+
+def _tensors(values: Any) -> list[Any]:
+    """Values, and those in lists and tuples, with tensors or numbers in place of handles."""
+    return [
+        v.tensor if isinstance(v, Handle) else _tensors(v) if isinstance(v, list | tuple) else v
+        for v in values
+    ]
 
 
 class DispatchBackend(Backend):
@@ -301,6 +309,7 @@ _LIKE = frozenset(
 
 def _run(function: Callable[..., Any], name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
     """What a public function gives, of which an argument may be an instance."""
+    space, _, name = name.rpartition(".")
     name = OPERATORS.get(name, name)
     if args and dispatches(type(args[0])):
         if name in _LIKE:
@@ -311,8 +320,10 @@ def _run(function: Callable[..., Any], name: str, args: tuple, kwargs: dict[str,
             return with_memory(args[0]).as_subclass(args[1])
         if name == "__deepcopy__":
             return _deep_copy(*args)
+        if name == "__reduce_ex__":
+            return _reduced(*args)
     writes = name.endswith("_") and not name.endswith("__") and name not in _NO_WRITES
-    if writes and any([dispatches(type(x)) for x in args]):
+    if writes and space != "torch.nn.init" and any([dispatches(type(x)) for x in args]):
         return _write(name, args, kwargs)
     return unwrap(function(*args, **kwargs))
 
@@ -343,6 +354,31 @@ def _deep_copy(tensor: Any, memo: dict[int, Any]) -> Any:
             twin.requires_grad_()
         memo[id(tensor)] = twin
     return memo[id(tensor)]
+
+
+def _reduced(tensor: Any, protocol: Any) -> tuple:
+    """What pickle calls to make an instance again, with the attributes that it has."""
+    storage, attributes = _slot.__get__(tensor), _attributes(tensor)
+    if storage.backend.dispatches:
+        form = tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.device
+        return _rebuild, (type(tensor), *form, tensor.requires_grad, attributes)
+    rebuild, arguments = with_memory(tensor).__reduce_ex__(protocol)
+    return rebuild, (type(tensor), *arguments[1:-2], tensor.requires_grad, attributes)
+
+
+def _rebuild(
+    cls: type,
+    size: tuple,
+    strides: tuple,
+    dtype: DType,
+    device: Device,
+    requires_grad: bool,
+    attributes: dict,
+) -> Any:
+    options: dict[str, Any] = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    tensor = _make_wrapper_subclass(cls, size, strides, **options)
+    _set_attributes(tensor, attributes)
+    return tensor
 
 
 def unwrapped(tensor: Any) -> Any:

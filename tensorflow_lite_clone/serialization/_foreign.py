@@ -32,7 +32,6 @@ _QUANTIZED = "a quantized tensor"
 _FUNCTIONS = {
     "_rebuild_qtensor": _QUANTIZED,
     "_rebuild_nested_tensor": "a nested tensor",
-    "_rebuild_wrapper_subclass": "a tensor that wraps another",
     "_rebuild_device_tensor_from_numpy": "a tensor of another device",
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of another device",
     "_rebuild_xla_tensor": "a tensor on the device xla",

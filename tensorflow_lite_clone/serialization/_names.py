@@ -35,6 +35,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _rebuild.rebuild_meta_tensor,
     ("torch._utils", "_rebuild_parameter"): _rebuild.rebuild_parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _rebuild.rebuild_parameter_with_state,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _rebuild.rebuild_wrapper_subclass,
     ("torch._tensor", "_rebuild_from_type_v2"): _rebuild.rebuild_from_type,
 }
 KNOWN.update({("torch", name): dtype for name, dtype in dtypes.NAMES.items()})

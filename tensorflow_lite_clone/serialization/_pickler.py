@@ -15,6 +15,7 @@ from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.ops.properties import _attributes
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.python_dispatch.calls import with_memory
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
 from tensorflow_lite_clone.serialization._names import name_of
@@ -23,6 +24,8 @@ from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
+
+_STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which subclasses hide behind properties
 
 
 def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
@@ -110,12 +113,19 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         if not state:
             return _rebuild.rebuild_sparse_tensor, pieces
         return _rebuild.rebuild_from_type, (_rebuild.rebuild_sparse_tensor, Tensor, pieces, state)
-    storage = tensor._storage
-    if not storage.backend.has_values:
-        make: Any = _rebuild.rebuild_meta_tensor
-        values: tuple = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
+    storage = _STORAGE.__get__(tensor)
+    if storage.backend.dispatches:
+        make: Any = _rebuild.rebuild_wrapper_subclass
+        shown = tuple(tensor.shape), tensor.stride(), 0, tensor.layout, tensor.device
+        values: tuple = type(tensor), tensor.dtype, *shown, tensor.requires_grad
+    elif not storage.backend.has_values:
+        make = _rebuild.rebuild_meta_tensor
+        values = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
     else:
-        make, values = _over_storage(tensor, storages)
+        plain = with_memory(tensor)
+        if plain is not tensor:
+            plain.requires_grad_(tensor.requires_grad)
+        make, values = _over_storage(plain, storages)
     if type(tensor) is Tensor and not state:
         return make, values
     return _rebuild.rebuild_from_type, (make, type(tensor), values, _divided(tensor, state))

@@ -220,6 +220,29 @@ def rebuild_parameter_with_state(
     return parameter
 
 
+def rebuild_wrapper_subclass(
+    cls: type,
+    dtype: DType,
+    size: Any,
+    stride: Any,
+    storage_offset: int,
+    layout: Layout,
+    device: Any,
+    requires_grad: bool,
+) -> Any:
+    """An instance of a class with `__torch_dispatch__`, which has no memory of its own."""
+    if not isinstance(cls, type) or not issubclass(cls, Tensor):
+        raise TypeError("expected a class of tensors")
+    return Tensor._make_wrapper_subclass(
+        cls,
+        whole_numbers("sizes", size),
+        whole_numbers("strides", stride),
+        dtype=dtype,
+        device=device,
+        requires_grad=bool(requires_grad),
+    )
+
+
 def rebuild_from_type(make: Any, cls: type, arguments: tuple, state: Any) -> Any:
     """What ``make(*arguments)`` gives, as an instance of `cls` with attributes of its own."""
     tensor = make(*arguments)

@@ -236,6 +236,7 @@ CALLABLE: tuple[Any, ...] = (
     _rebuild.rebuild_parameter,
     _rebuild.rebuild_parameter_with_state,
     _rebuild.rebuild_from_type,
+    _rebuild.rebuild_wrapper_subclass,
 )
 #: Of these, what copies its arguments.
 COPYING = (_size, _ordered_dict, _counter, _set, _bytearray, _encode)

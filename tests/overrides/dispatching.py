@@ -6,6 +6,11 @@ import importlib
 from math import prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.namespaces import unwrappers
+from tensorflow_lite_clone.core import interception
+from tensorflow_lite_clone.python_dispatch import calls
+
 
 def module(lib: Any, name: str) -> Any:
     return importlib.import_module(f"{lib.__name__}.{name}")
@@ -157,3 +162,13 @@ def quantized(lib: Any) -> Any:
             return func(*tree.tree_map(plain, args), **tree.tree_map(plain, kwargs))
 
     return Quantized
+
+
+def forget_classes() -> None:
+    """Let what comes after be a program without classes that have `__torch_dispatch__`."""
+    if unwrappers:
+        type(mode).dispatching = 0
+        unwrappers.clear()
+        interception.runners.clear()
+        interception.release()
+        calls.unwatch()

@@ -11,11 +11,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import unwrappers
-from tensorflow_lite_clone.core import interception
-from tensorflow_lite_clone.python_dispatch import calls
-from tests.overrides.dispatching import module, names, quantized, two_tensor
+from tests.overrides.dispatching import forget_classes, module, names, quantized, two_tensor
 
 LIBRARIES = (tlc, torch)
 
@@ -24,12 +20,7 @@ LIBRARIES = (tlc, torch)
 def forgotten() -> Iterator[None]:
     """What comes after is a program without such classes."""
     yield
-    if unwrappers:
-        type(mode).dispatching = 0
-        unwrappers.clear()
-        interception.runners.clear()
-        interception.release()
-        calls.unwatch()
+    forget_classes()
 
 
 def same(program: Any) -> Any:
