@@ -63,8 +63,7 @@ def override(
         key = _name_of(name), backend
         overrides[key] = function
         (unfailing.discard if declines else unfailing.add)(key)
-        if least:
-            leasts[key] = least
+        leasts[key] = least
         _forget()
         return function
 
