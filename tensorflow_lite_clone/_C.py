@@ -16,6 +16,7 @@ from tensorflow_lite_clone.core.torch_function import (
     state,
 )
 from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.python_dispatch.calls import disabled as dispatch_disabled
 from tensorflow_lite_clone.random import Generator
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -28,7 +29,7 @@ _nn = SimpleNamespace(_parse_to=parse_to)
 
 
 _disabled_torch_function_impl = disabled
-_disabled_torch_dispatch_impl = Tensor.__torch_dispatch__
+_disabled_torch_dispatch_impl = dispatch_disabled
 
 
 class DisableTorchFunctionSubclass:

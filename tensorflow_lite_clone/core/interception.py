@@ -46,6 +46,11 @@ def close({free}):
             else:
                 if not kwargs:
                     return interceptor.own(*args)
+                for value in kwargs.values():
+                    if value.__class__ not in plain:
+                        break
+                else:
+                    return interceptor.own(*args, **kwargs)
         return interceptor.call(args, kwargs)
     return intercepted
 """

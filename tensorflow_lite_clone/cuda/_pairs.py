@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -12,6 +13,8 @@ from tensorflow_lite_clone.autograd.function import Function, once_differentiabl
 from tensorflow_lite_clone.autograd.gradients import grad
 from tensorflow_lite_clone.storage import Storage, leave_free
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+_STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which subclasses hide behind properties
 
 
 def graphs_of(device: Any = "cuda") -> Any:
@@ -166,9 +169,17 @@ class Pair:
 
 
 def _storages_of_tensors() -> set[Storage]:
-    """What tensors hold; by type, as proxies answer `isinstance` as they like."""
-    tensors = [x for x in gc.get_objects() if issubclass(type(x), Tensor) and not x.is_sparse]
-    return {x._storage for x in tensors if hasattr(x, "_storage")}
+    """What tensors hold, of whatever class.
+
+    Only types and the slot are looked at: proxies answer `isinstance` as they like, and classes
+    have attributes that raise, such as those of uninitialized parameters.
+    """
+    found = set()
+    for x in gc.get_objects():
+        if issubclass(type(x), Tensor):
+            with suppress(AttributeError):  # nothing is there, as in sparse tensors
+                found.add(_STORAGE.__get__(x))
+    return found
 
 
 def saved_by(outputs: Sequence[Tensor]) -> set[Storage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 from typing import Any
 
 from tensorflow_lite_clone import backends
@@ -158,7 +159,26 @@ _OWN = {"_grad", "_frozen", "_retains_grad", "_post_accumulate_hooks"}
 
 
 def _attributes(tensor: Tensor) -> dict:
-    return {name: value for name, value in vars(tensor).items() if name not in _OWN}
+    """A program's attributes of a tensor, those in the slots of subclasses among them."""
+    slots = [name for name in _slots(type(tensor)) if hasattr(tensor, name)]
+    found = {name: value for name, value in vars(tensor).items() if name not in _OWN}
+    return {**found, **{name: getattr(tensor, name) for name in slots}}
+
+
+def _set_attributes(tensor: Tensor, attributes: dict) -> None:
+    """Give a tensor what `_attributes` found."""
+    slots = _slots(type(tensor)) & attributes.keys()
+    for name, value in attributes.items():
+        if name in slots:
+            object.__setattr__(tensor, name, value)
+        else:
+            vars(tensor)[name] = value
+
+
+def _slots(cls: type) -> frozenset[str]:
+    """The names of the slots that a subclass of `Tensor` adds, as pickle knows them."""
+    slotnames = copyreg._slotnames  # type: ignore[attr-defined]
+    return frozenset(slotnames(cls)).difference(slotnames(Tensor))
 
 
 def _over(cls: type, storage: Storage) -> Any:
@@ -183,7 +203,7 @@ def _completed(cls: type, plain: Tensor, requires_grad: bool, extra: dict) -> Te
     tensor = _over(cls, plain._storage)
     if requires_grad:
         tensor.requires_grad_()
-    vars(tensor).update(extra)
+    _set_attributes(tensor, extra)
     return tensor
 
 
@@ -228,7 +248,7 @@ def __copy__(self: Tensor) -> Tensor:
     result = _over(type(self), self._storage)
     if self.requires_grad:
         result.requires_grad_()
-    vars(result).update(_attributes(self))
+    _set_attributes(result, _attributes(self))
     return result
 
 
@@ -249,7 +269,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         result.requires_grad_()
     if self._grad is not None:
         result._grad = self._grad.__deepcopy__(memo)
-    vars(result).update(copy.deepcopy(_attributes(self), memo))
+    _set_attributes(result, copy.deepcopy(_attributes(self), memo))
     return result
 
 

@@ -64,24 +64,25 @@ def update_with(
             numbers[name] = _operand(value, backend)
     arrays = [[t._storage.array for t in tensors] for tensors in lists]
     results = getattr(backend.F, step.__name__)(*arrays, **numbers)
-    written = [tensors for i, tensors in enumerate(lists) if i not in read]
     if results is None:
-        count_writes(*written)
+        for i, tensors in enumerate(lists):
+            if tensors and i not in read:
+                count_writes(tensors)
         return
+    written = [tensors for i, tensors in enumerate(lists) if i not in read]
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
 
 
-def count_writes(*lists: list[Tensor]) -> None:
+def count_writes(tensors: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
-    for tensors in lists:
-        for tensor in tensors:
-            storage = tensor._storage
-            if watchers:
-                storage.bump()
-            else:
-                (storage.root or storage).version += 1
+    for tensor in tensors:
+        storage = tensor._storage
+        if watchers:
+            storage.bump()
+        else:
+            (storage.root or storage).version += 1
 
 
 def update_recorded(
@@ -123,7 +124,10 @@ def by_device(tensors: list[Tensor]) -> list[list[Tensor]]:
     if not tensors:
         return []
     backend = tensors[0]._storage.backend
-    if all([t._storage.backend is backend for t in tensors]):
+    for tensor in tensors:
+        if tensor._storage.backend is not backend:
+            break
+    else:
         return [tensors]
     parts: dict[Any, list[Tensor]] = {}
     for tensor in tensors:

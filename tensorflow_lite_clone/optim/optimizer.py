@@ -264,10 +264,10 @@ class Optimizer(Hooked):
         for state in self._record.states:
             if not state.when or group[state.when]:
                 name = state.name
-                kept[name] = [
-                    own[name] if name in own else own.setdefault(name, state.make(param, group))
-                    for param, own in zip(params, owned, strict=True)
-                ]
+                for param, own in zip(params, owned, strict=True):
+                    if name not in own:
+                        own[name] = state.make(param, group)
+                kept[name] = [own[name] for own in owned]
         return kept
 
     def _numbers(self, group: dict[str, Any]) -> dict[str, Any]:

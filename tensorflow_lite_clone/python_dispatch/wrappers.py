@@ -25,6 +25,7 @@ from tensorflow_lite_clone.core.overridable import OPERATORS
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.ops.properties import _attributes, _set_attributes
 from tensorflow_lite_clone.python_dispatch.calls import (
     call,
     dispatches,
@@ -361,10 +362,7 @@ def _alias(tensor: Any) -> Any:
     alias: Any = object.__new__(type(tensor))
     _slot.__set__(alias, _slot.__get__(tensor))
     alias._edge = alias._view = None
-    vars(alias).update(vars(tensor))
-    for kind in type(tensor).__mro__[: -len(Tensor.__mro__)]:
-        for name in vars(kind).get("__slots__", ()):
-            setattr(alias, name, getattr(tensor, name))
+    _set_attributes(alias, {**vars(tensor), **_attributes(tensor)})
     return alias
 
 

@@ -118,7 +118,15 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         make, values = _over_storage(tensor, storages)
     if type(tensor) is Tensor and not state:
         return make, values
-    return _rebuild.rebuild_from_type, (make, type(tensor), values, state)
+    return _rebuild.rebuild_from_type, (make, type(tensor), values, _divided(tensor, state))
+
+
+def _divided(tensor: Tensor, state: dict) -> dict | tuple[dict, dict]:
+    """A tensor's attributes, and apart from them what is in slots of its class, if any."""
+    slots = {name: value for name, value in state.items() if name not in vars(tensor)}
+    if not slots:
+        return state
+    return {name: value for name, value in state.items() if name not in slots}, slots
 
 
 def _over_storage(tensor: Tensor, storages: Collected) -> tuple[Any, tuple]:

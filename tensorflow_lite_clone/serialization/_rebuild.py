@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.create import empty_strided
-from tensorflow_lite_clone.ops.properties import _OWN
+from tensorflow_lite_clone.ops.properties import _OWN, _set_attributes
 from tensorflow_lite_clone.ops.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
@@ -243,7 +243,10 @@ def take_attributes(value: Any, state: Any) -> None:
         for name in attribute_names(part):
             if hasattr(cls, name) or hasattr(Parameter, name) or name in _OWN:
                 raise ValueError(f"a {type(value).__name__} does not take an attribute {name!r}")
-        vars(value).update(part)
+        if isinstance(value, Tensor):
+            _set_attributes(value, part)
+        else:
+            vars(value).update(part)
 
 
 def attribute_names(state: Any) -> list[str]:

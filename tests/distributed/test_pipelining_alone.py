@@ -153,7 +153,9 @@ def test_an_error_names_its_stage():
     schedule = pair(lambda x: x, lambda x: x @ torch.ones(4, 4))
     with pytest.raises(RuntimeError) as caught:
         schedule.step(x, target=y)
-    assert caught.value.__notes__ == ["In the forward of microbatch 0 in pipeline stage 1."]
+    layer, stage = caught.value.__notes__
+    assert layer == "In Call(), called with torch.float32 [4, 3]"
+    assert stage == "In the forward of microbatch 0 in pipeline stage 1."
     ones = [torch.ones(2, 2, requires_grad=True)] * 2
     schedule = gpipe(2, lambda output, target: (output - target).sum(), module=Call(lambda x: x))
     with pytest.raises(RuntimeError, match="does not require grad") as caught:

@@ -276,8 +276,35 @@ def test_faulty_reprs_and_errors_that_take_no_notes() -> None:
     def run(module: Any, x: Any) -> Any:
         raise Frozen
 
-    assert type(error_of(Nameless(), (f(2, 3),))) is RuntimeError
+    error = error_of(Model(lambda m, x: m.part(x), part=Nameless()), (f(2, 3),))
+    assert type(error) is RuntimeError
+    assert error.__notes__ == ["In layer part: Nameless, called with torch.float32 [2, 3]"]
     assert type(error_of(Model(run), (f(2, 3),))) is Frozen
+
+
+def test_a_note_asks_no_handler_of_functions() -> None:
+    class Strict(tlc.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, *call: Any) -> Any:
+            raise ZeroDivisionError
+
+    class Seen(tlc.overrides.TorchFunctionMode):
+        names: list[str] = []  # noqa: RUF012
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            self.names.append(func.__name__)
+            return func(*args, **kwargs or {})
+
+    layer = nn.Linear(3, 2)
+    error = error_of(layer, (f(2, 3).as_subclass(Strict),))
+    assert type(error) is ZeroDivisionError
+    assert error.__notes__[0].endswith("called with torch.float32 [2, 3]")
+    x = f(2, 4)
+    with Seen():
+        error_of(layer, (x,))
+    assert Seen.names == ["linear"]
 
 
 def test_notes_are_text_in_pickles_and_keep_nothing_alive() -> None:

@@ -254,6 +254,24 @@ def constructed(lib: Any) -> Any:
     ]
 
 
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_copies_have_what_is_in_slots(lib: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = {"__slots__": ("label", "unset"), "__module__": __name__}
+    kind = type(lib.Tensor)("Slotted", (lib.Tensor,), body)
+    monkeypatch.setitem(globals(), "Slotted", kind)  # where pickle finds it
+    x = lib.ones(2).as_subclass(kind)
+    x.label, x.other = [1], 2
+    file = io.BytesIO()
+    lib.save(x, file)
+    file.seek(0)
+    twins = [copy.copy(x), pickle.loads(pickle.dumps(x)), lib.load(file, weights_only=False)]
+    if lib is tlc:  # PyTorch wants a `new_empty` of the class
+        twins.append(copy.deepcopy(x))
+    for twin in twins:
+        assert type(twin) is kind and twin.label == [1] and not hasattr(twin, "unset")
+        assert vars(twin) == {"other": 2}
+
+
 PROGRAMS = {
     function.__name__: function
     for function in (

@@ -320,6 +320,13 @@ def test_a_module_without_backward_inside() -> None:
     assert captured() == 3  # forward, backward, evaluation
 
 
+def test_other_kinds_of_tensors_may_be_alive() -> None:
+    lazy, sparse = nn.LazyLinear(2), tlc.ones(2).to_sparse()
+    found, _ = programs.called("tape", True)
+    assert captured() == 3 and np.isfinite(found).all()
+    assert nn.parameter.is_lazy(lazy.weight) and sparse.is_sparse
+
+
 def test_gradients_reach_arguments_in_outer_graphs() -> None:
     @tlc.compile(fullgraph=True)
     def product(x: tlc.Tensor, w: tlc.Tensor) -> tuple:

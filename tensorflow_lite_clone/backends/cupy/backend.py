@@ -26,6 +26,7 @@ from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16
 from tensorflow_lite_clone.core.limits import as_int64
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op, multiplies_matrices
 from tensorflow_lite_clone.dispatch.table import overrides
@@ -274,8 +275,10 @@ class CupyBackend(Backend):
         return made
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
+        native = NATIVE[dtype]
+        expect_storage(shape, native.itemsize)
         with self.here():
-            return cupy.empty(shape, NATIVE[dtype])
+            return cupy.empty(shape, native)
 
     def write(self, target: Any, value: Any) -> None:
         chain.flush()

@@ -31,8 +31,9 @@ from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401 (meth
     permute_dims,
     squeeze,
 )
+from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.primitives import implemented
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, implemented
 
 globals().update(
     implemented(
@@ -48,6 +49,27 @@ globals().update(
     )
 )
 globals().update(kit_layout.keeping(globals()))
+_WIDEST = 16  # bytes of an element
+
+
+def _counted(name: str) -> Any:
+    """CuPy's function, whose sizes must not wrap around: it would write into memory of others."""
+    function, shapes = getattr(cupy, name), PRIMITIVES[name].shapes
+
+    def call(*values: Any, **options: Any) -> Any:
+        expect_storage(shapes(*values, **options), _WIDEST)
+        return function(*values, **options)
+
+    return call
+
+
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Any:
+    if isinstance(repeats, int):
+        expect_storage(PRIMITIVES["repeat"].shapes(x, repeats, axis=axis), _WIDEST)
+    return cupy.repeat(x, repeats, axis)
+
+
+empty, full, ones, tile, zeros = map(_counted, ("empty", "full", "ones", "tile", "zeros"))
 if TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any: ...

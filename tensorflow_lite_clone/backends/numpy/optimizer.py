@@ -10,7 +10,6 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
-from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _BLOCK = 1 << 18  # elements of a parameter at a time
@@ -79,11 +78,11 @@ def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:
     return True
 
 
-def _with_penalty(h: Any, p: Any, g: Any) -> Any:
-    if h.maximize:
+def _with_penalty(p: Any, g: Any, weight_decay: float, maximize: bool) -> Any:
+    if maximize:
         g = np.negative(g)
-    if h.weight_decay:
-        decay = p * h.weight_decay
+    if weight_decay:
+        decay = p * weight_decay
         decay += g
         return decay
     return g
@@ -91,20 +90,20 @@ def _with_penalty(h: Any, p: Any, g: Any) -> Any:
 
 @override("sgd_step", backend="numpy")
 def sgd_step(
-    F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
-) -> Any:
-    h = Hyper(hyper)
-    momentum, dampening, nesterov, first = h.momentum, h.dampening, h.nesterov, h.first
-    has_penalty = h.weight_decay or h.maximize
+    F: Any, params: list, grads: list, buffers: list, *, lr: Any, momentum: float,
+    dampening: float, weight_decay: float, nesterov: bool, maximize: bool, first: list[bool],
+    found_inf: Any = None,
+) -> Any:  # fmt: skip
+    has_penalty = weight_decay or maximize
     lists = (params, grads, buffers) if momentum else (params, grads)
-    if not _fits(lists, found_inf, h.lr, momentum, dampening, h.weight_decay):
+    if not _fits(lists, found_inf, lr, momentum, dampening, weight_decay):
         return NotImplemented
 
-    rate = np.array(h.lr, params[0].dtype)  # beside arrays it costs half of what a number costs
+    rate = np.array(lr, params[0].dtype)  # beside arrays it costs half of what a number costs
 
     def formula(i: int, room: Any, p: Any, g: Any, b: Any = None) -> None:
         if has_penalty:
-            g = _with_penalty(h, p, g)
+            g = _with_penalty(p, g, weight_decay, maximize)
         if b is not None:
             if first[i]:
                 b[...] = g
@@ -125,32 +124,32 @@ def sgd_step(
 
 @override("adam_step", backend="numpy")
 def adam_step(
-    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
-) -> Any:
-    h = Hyper(hyper)
+    F: Any, params: list, grads: list, *states: list, steps: list, lr: Any, betas: tuple,
+    eps: float, weight_decay: float, amsgrad: bool, maximize: bool, decoupled_weight_decay: bool,
+    found_inf: Any = None,
+) -> Any:  # fmt: skip
     lists = (params, grads, *[state for state in states if state])
-    if not _fits(lists, found_inf, h.lr, h.eps, h.weight_decay, *h.betas, *h.steps):
+    if not _fits(lists, found_inf, lr, eps, weight_decay, *betas, *steps):
         return NotImplemented
-    beta1, beta2 = h.betas
-    steps = h.steps
+    beta1, beta2 = betas
     dtype = params[0].dtype
     rates = {}
     for step in set(steps):
         root = math.sqrt(1 - beta2**step)
-        rate, small = h.lr * root / (1 - beta1**step), h.eps * root
+        rate, small = lr * root / (1 - beta1**step), eps * root
         rates[step] = np.array(rate, dtype), np.array(small, dtype)
     # Arrays beside arrays cost half of what Python's numbers cost.
     constant = F.backend.constant
     enter1, keep2, enter2 = [constant(x, dtype) for x in (1 - beta1, beta2, 1 - beta2)]
-    decay = np.array(1 - h.lr * h.weight_decay, dtype)
+    decay = np.array(1 - lr * weight_decay, dtype)
 
     def formula(i: int, room: Any, p: Any, g: Any, m: Any, v: Any, largest: Any = None) -> None:
-        if not h.decoupled_weight_decay:
-            g = _with_penalty(h, p, g)
+        if not decoupled_weight_decay:
+            g = _with_penalty(p, g, weight_decay, maximize)
         else:
-            if h.maximize:
+            if maximize:
                 g = np.negative(g)
-            if h.weight_decay:
+            if weight_decay:
                 p *= decay
         change = np.subtract(g, m, room)
         change *= enter1
@@ -159,7 +158,7 @@ def adam_step(
         change = np.multiply(g, enter2, room)
         change *= g
         v += change
-        if h.amsgrad:
+        if amsgrad:
             v = np.maximum(largest, v, out=largest)
         # lr m / s1 / (sqrt(v) / s2 + eps), s2 taken out of the denominator
         rate, small = rates[steps[i]]
@@ -175,22 +174,21 @@ def adam_step(
 
 @override("rmsprop_step", backend="numpy")
 def rmsprop_step(
-    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
-) -> Any:
-    h = Hyper(hyper)
-    alpha, momentum = h.alpha, h.momentum
+    F: Any, params: list, grads: list, *states: list, lr: Any, alpha: float, eps: float,
+    weight_decay: float, momentum: float, centered: bool, maximize: bool, found_inf: Any = None,
+) -> Any:  # fmt: skip
     lists = (params, grads, *[state for state in states if state])
-    if not _fits(lists, found_inf, h.lr, alpha, h.eps, h.weight_decay, momentum):
+    if not _fits(lists, found_inf, lr, alpha, eps, weight_decay, momentum):
         return NotImplemented
     largest = np.finfo(params[0].dtype).max
 
     def formula(i: int, room: Any, p: Any, g: Any, v: Any, *rest: Any) -> None:
-        g = _with_penalty(h, p, g)
+        g = _with_penalty(p, g, weight_decay, maximize)
         v *= alpha
         change = np.multiply(g, 1 - alpha, room)
         change *= g
         v += change
-        if h.centered:
+        if centered:
             average = rest[-1]
             np.subtract(g, average, change)
             change *= 1 - alpha
@@ -201,15 +199,15 @@ def rmsprop_step(
             np.sqrt(change, change)
         else:
             np.sqrt(v, change)
-        change += h.eps
+        change += eps
         np.divide(g, change, change)
         if momentum:
             buffer = rest[0]
             buffer *= momentum
             buffer += change
-            np.multiply(buffer, h.lr, change)
+            np.multiply(buffer, lr, change)
         else:
-            change *= h.lr
+            change *= lr
         p -= change
 
     _updated(formula, lists)

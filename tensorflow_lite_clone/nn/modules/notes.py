@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import Interruption
+from tensorflow_lite_clone.core.torch_function import without_overrides
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 #: Exceptions that say where a computation ends, not what is wrong with it.
@@ -54,6 +55,7 @@ class LayerNote(str):
         return note
 
 
+@without_overrides
 def add_layer_note(error: Exception, module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
     """Let `error`, which leaves a call of `module`, name it, or what was called in it."""
     if isinstance(error, _CONTROL_FLOW):
@@ -72,10 +74,13 @@ def _joined(*names: str) -> str:
 
 
 def _line(module: Any) -> str:
-    """A module on one line, without its children."""
-    text = repr(module)
-    if module._modules:
-        text = f"{module._get_name()}({module.extra_repr() or '...'})"
+    """A module on one line, without its children; its type if it has no `repr` as yet."""
+    try:
+        text = repr(module)
+        if module._modules:
+            text = f"{module._get_name()}({module.extra_repr() or '...'})"
+    except Exception:
+        text = type(module).__name__
     return _shortened(" ".join(text.split()))
 
 
