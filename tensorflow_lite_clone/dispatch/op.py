@@ -148,8 +148,15 @@ class Op:
                     saved, parameters, _ = _signature(function, 2)
                     cls.separate[position] = function, saved, parameters
             for attribute in vars(cls):
+                if not attribute.startswith("backward_"):
+                    continue
                 arguments = attribute.removeprefix("backward_").split("_and_")
-                if attribute.startswith("backward_") and len(arguments) > 1:
+                if not set(arguments) <= set(cls.inputs):
+                    raise TypeError(
+                        f"'{attribute}' of the op '{cls.name}' names no input: they are "
+                        f"{', '.join(cls.inputs) or 'none'}"
+                    )
+                if len(arguments) > 1:
                     function = getattr(cls, attribute)
                     saved, parameters, _ = _signature(function, 2)
                     positions = tuple(map(cls.inputs.index, arguments))

@@ -19,7 +19,8 @@ from tensorflow_lite_clone.dispatch.kinds import Kind
 #: keyword `dtype`, what is given there goes before its rule.
 DTYPES = {
     "promoted": "NumPy's promotion of the operands; numbers alone have NumPy's default dtypes",
-    "floating": "likewise; integers give float64",
+    "numeric": "likewise; TypeError for truth values",
+    "floating": "that of `promoted`; integers give float64",
     "real": "likewise; of complex operands the dtype of their parts",
     "complex": "that of complex numbers with such parts",
     "chosen": "promotion of all operands but the first; numbers do not widen arrays",
@@ -130,7 +131,7 @@ _pointwise("floor ceil trunc", 1, c="{name}({0})", kinds_of_c="f")
 _pointwise("round", 1, c="rint({0})", kinds_of_c="f")
 _pointwise("reciprocal", 1, "floating", c="1 / {0}", kinds_of_c="f")
 _pointwise("square", 1, c="{0} * {0}", kinds_of_c="fiu")
-_pointwise("negative", 1, c="-{0}", kinds_of_c="fiu")
+_pointwise("negative", 1, "numeric", c="-{0}", kinds_of_c="fiu")
 _pointwise("sign", 1, c="sign_of({0})", kinds_of_c="fiu")
 _pointwise(
     "abs", 1, "real", c={"f": "fabs({0})", "i": "{0} < 0 ? -{0} : {0}", "u": "{0}", "b": "{0}"}
@@ -144,7 +145,7 @@ _pointwise("logical_not", 1, "bool", c="!{0}", kinds_of_c="fiub", flops=costs.fr
 # Of truth values the sum is whether one holds, the product whether both do.
 _pointwise("add", 2, c={**dict.fromkeys("fiu", "{0} + {1}"), "b": "{0} || {1}"})
 _pointwise("multiply", 2, c={**dict.fromkeys("fiu", "{0} * {1}"), "b": "{0} && {1}"})
-_pointwise("subtract", 2, c="{0} - {1}", kinds_of_c="fiu")
+_pointwise("subtract", 2, "numeric", c="{0} - {1}", kinds_of_c="fiu")
 _pointwise("divide", 2, "floating", c="{0} / {1}", kinds_of_c="f")
 _pointwise("atan2 copysign hypot", 2, "floating", c="{name}({0}, {1})", kinds_of_c="f")
 _pointwise("logaddexp", 2, "floating", c="log_of_sum({0}, {1})", kinds_of_c="f")

@@ -52,19 +52,18 @@ def override(
 
     `name` may also be that of a primitive. An op that is a primitive and that primitive are one:
     the function serves both, and so every formula. It has the signature of the generic forward,
-    composite or primitive, and may decline a call by
-    returning ``NotImplemented``: the generic then runs, and the decline is counted. `backend` may
-    also be one of the `accelerators` that a backend names: theirs are asked before its own. One
-    that never `declines` is called without more ado. One for `least` elements or more is not asked
-    about a first array, or list of arrays, of fewer.
+    composite or primitive, and may decline a call by returning ``NotImplemented``: the generic
+    form then runs, and the decline is counted. `backend` may also be one of the `accelerators`
+    that a backend names: theirs are asked before its own. One that never `declines` is called
+    directly. One for `least` elements or more is not asked about a first array, or list of arrays,
+    of fewer. An override replaces the one that was there.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         key = _name_of(name), backend
         overrides[key] = function
         (unfailing.discard if declines else unfailing.add)(key)
-        if least:
-            leasts[key] = least
+        leasts[key] = least
         _forget()
         return function
 

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops._elementwise import refuse
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._operands import as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops._products import expect_one_dtype, expect_tensors, times
@@ -140,6 +141,8 @@ def _cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
         )
     expect_one_dtype("linalg.cross", input, other)
     dtype = operand_dtype(input, other)
+    if dtype.kind == "b":
+        refuse("cross", dtype)
     return apply(LinalgCross, *as_operands((input, other), dtype), axis=axis - input.ndim)
 
 

@@ -49,12 +49,19 @@ def _of_shapes(formula: Any) -> Formula:
     return flops
 
 
-#: The formulas by the names of ops, and of their gradients.
-flop_registry: dict[str, Formula] = {}
-for _op in TABLE.values():
-    if is_op(_op) and _op.cost.product:
-        flop_registry[_op.name] = _of_shapes(_op.cost.flops)
-        flop_registry[f"{_op.name}_backward"] = _of_shapes(_op.cost.gradient_flops)
+def _of_products() -> dict[str, Formula]:
+    """The formulas of products, by the names of ops and of their gradients."""
+    found = {}
+    for op in TABLE.values():
+        if is_op(op) and op.cost.product:
+            for name, formula in zip((op.name, f"{op.name}_backward"), op.cost):
+                if formula is not None:
+                    found[name] = _of_shapes(formula)
+    return found
+
+
+#: The formulas of the package's ops, and those that are registered.
+flop_registry: dict[str, Formula] = _of_products()
 
 _GLOBAL = "Global"
 _NOWHERE = frozenset([_GLOBAL])
@@ -242,7 +249,7 @@ class FlopCounterMode:
         self.flop_counts: dict[str, dict[str, int]] = {_GLOBAL: {}}
         self.depth, self.display = depth, display
         own = {_name_of(target): formula for target, formula in (custom_mapping or {}).items()}
-        self.flop_registry: dict[str, Formula] = {**flop_registry, **own}
+        self.flop_registry: dict[str, Formula] = {**_of_products(), **flop_registry, **own}
         self._counting = False
         self._place = _Place()
         self._homes: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()  # of nodes

@@ -153,6 +153,25 @@ def test_values_are_refused() -> None:
     raises(lambda lib: lib.ones(3, device="meta").pin_memory(), "only dense CPU tensors")
 
 
+def test_dtypes_are_refused() -> None:
+    check("""
+        x.bool() - x.bool()
+        -x.bool()
+    """)
+
+
+def test_sizes_that_no_memory_has_are_refused() -> None:
+    check("""
+        torch.empty(2**62, 4, device="meta")
+        torch.empty(2**31, 1, device="meta") @ torch.empty(1, 2**31, device="meta")
+        torch.cat([torch.empty(2**60, device="meta")] * 4)
+        torch.empty(2**61, device="meta").double()
+        torch.empty(1, device="meta").expand(2**62).contiguous()
+        torch.empty(1, device="meta").expand(2**62).shape
+    """)
+    raises(lambda lib: lib.outer(*[lib.empty(2**40, device="meta")] * 2), "overflow")
+
+
 def test_facts() -> None:
     check("""
         x.is_meta, torch.ones(1).is_meta, x.is_cpu, x.is_cuda, x.is_shared(), x.is_leaf

@@ -95,11 +95,29 @@ def test_overrides_for_many_elements_are_not_asked_about_few(monkeypatch) -> Non
             assert asked == layers
             asked.clear()
         assert table.declined["thrice", "fast"] == 2
+        table.override("thrice", backend="numpy")(noting("for all"))
+        table.run(Thrice, cpu, (ones(2),), {})
+        assert asked == ["for all"]
     finally:
         for key in keys:
             table.overrides.pop(key, None)
             table.leasts.pop(key, None)
         del TABLE["thrice"]
+
+
+def test_gradients_of_no_input_are_refused() -> None:
+    with pytest.raises(
+        TypeError, match="'backward_z' of the op 'misnamed' names no input: .* x, y"
+    ):
+
+        class Misnamed(Op):
+            def forward(F, x, y):
+                return x * y
+
+            def backward_z(F, g):
+                return g
+
+    assert "misnamed" not in TABLE
 
 
 def test_views_that_may_not_be_used_are_left_alone_without_gradients() -> None:

@@ -10,7 +10,10 @@ from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.utils.flop_counter as our_counter
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.costs import Cost, per_result
+from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.utils.flop_counter import FlopCounterMode
 from tests.device import DEVICE
 from tests.utils.counters import COUNTERS, block, by_module, inputs
@@ -290,6 +293,25 @@ def test_registered_formulas(registry):
 def test_targets_that_are_refused(target, error, message):
     with pytest.raises(error, match=message):
         our_counter.register_flop_formula(target)(lambda *shapes, **parameters: 0)
+
+
+def test_products_of_the_users_own():
+    class OwnCube(Op):
+        cost = Cost(per_result(7), lambda needs, g, x: 9 * g.shape[0], product=True)
+
+        def forward(F, x):
+            return x**3
+
+        def backward_x(F, g, x):
+            return 3 * x**2 * g
+
+    try:
+        with FlopCounterMode(display=False) as counter:
+            x = tlc.ones(10, device=DEVICE, requires_grad=True)
+            apply(OwnCube, x).sum().backward()
+    finally:
+        del TABLE["own_cube"]
+    assert counter.get_flop_counts()["Global"] == {"own_cube": 70, "own_cube_backward": 90}
 
 
 def test_custom_mapping():

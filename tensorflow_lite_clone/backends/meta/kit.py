@@ -57,6 +57,13 @@ def _chosen(operands: list[Any]) -> np.dtype:
     return arrays[0] if narrow else np.result_type(*operands)
 
 
+def _numeric(operands: list[Any]) -> np.dtype:
+    dtype = _promoted(operands)
+    if dtype.kind == "b":
+        raise TypeError("a number was expected, not a truth value")
+    return dtype
+
+
 def _floating(operands: list[Any]) -> np.dtype:
     dtype = _promoted(operands)
     return np.dtype(np.float64) if dtype.kind in "biu" else dtype
@@ -80,6 +87,7 @@ def _total(operands: list[Any]) -> np.dtype:
 #: Rules of `dispatch.primitives.DTYPES` that follow from the operands.
 _RULES: dict[str, Callable[[list[Any]], np.dtype]] = {
     "promoted": _promoted,
+    "numeric": _numeric,
     "floating": _floating,
     "real": lambda operands: _part_of(_promoted(operands)),
     "complex": _complex,
