@@ -50,7 +50,7 @@ def update_with(
     """`update` with numbers in a dictionary of its own."""
     if not lists[0]:
         return
-    if mode.dispatching:
+    if mode.dispatching and (mode.dispatch_modes or _is_dispatched(lists)):
         with recording(False):
             if numbers.get("found_inf") is None and step.__name__ in seen_steps:
                 numbers.pop("found_inf", None)
@@ -73,6 +73,11 @@ def update_with(
     for tensors, values in zip(written, results, strict=True):
         for tensor, value in zip(tensors, values, strict=True):
             write(tensor, value)
+
+
+def _is_dispatched(lists: tuple[list[Tensor], ...]) -> bool:
+    """Whether a class says what operations on some of the tensors do."""
+    return any([t._storage.backend.dispatches for tensors in lists for t in tensors])
 
 
 def count_writes(tensors: list[Tensor]) -> None:

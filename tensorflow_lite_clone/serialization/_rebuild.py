@@ -233,8 +233,9 @@ def rebuild_wrapper_subclass(
     """An instance of a class with `__torch_dispatch__`, which has no memory of its own."""
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("expected a class of tensors")
+    kind: Any = cls
     return Tensor._make_wrapper_subclass(
-        cls,
+        kind,
         whole_numbers("sizes", size),
         whole_numbers("strides", stride),
         dtype=dtype,
