@@ -154,7 +154,8 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-_PACKAGE = f"{__name__.partition('.')[0]}."
+#: Where the package's own classes are: as PyTorch's in a program of PyTorch's.
+_PACKAGES = (__name__.partition(".")[0], "torch")
 #: What a tensor's dictionary holds for the framework's own use; the rest goes along with copies.
 _OWN = {"_grad", "_frozen", "_retains_grad", "_post_accumulate_hooks"}
 
@@ -178,7 +179,7 @@ def _set_attributes(tensor: Tensor, attributes: dict) -> None:
 
 def _slots(cls: type) -> frozenset[str]:
     """The names of the slots that a program's class adds to one of ours, as pickle knows them."""
-    ours = next(kind for kind in cls.__mro__ if kind.__module__.startswith(_PACKAGE))
+    ours = next(kind for kind in cls.__mro__ if kind.__module__.partition(".")[0] in _PACKAGES)
     slotnames = copyreg._slotnames  # type: ignore[attr-defined]
     return frozenset(slotnames(cls)).difference(slotnames(ours))
 
