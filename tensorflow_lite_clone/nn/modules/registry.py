@@ -15,7 +15,7 @@ from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
-_PACKAGE = f"{__name__.partition('.')[0]}."
+_PACKAGE = __name__.partition(".")[0]
 KINDS = ("_parameters", "_buffers", "_modules")
 
 
@@ -50,8 +50,11 @@ class Registry:
             cls._plain = False
         for part in (cls, *cls.__bases__):  # bases may be no modules
             own = part.__dict__.get("__annotations__", {})
-            if part.__module__.startswith(_PACKAGE) and str in map(type, own.values()):
-                names = vars(sys.modules[part.__module__])
+            package, _, module = part.__module__.partition(".")
+            # In a program of PyTorch's classes of the package say that they are torch's.
+            known = package in (_PACKAGE, "torch") and f"{_PACKAGE}.{module}" in sys.modules
+            if known and str in map(type, own.values()):
+                names = vars(sys.modules[f"{_PACKAGE}.{module}"])
                 with suppress(NameError):  # of a type that only checkers import
                     part.__annotations__ = {name: eval(text, names) for name, text in own.items()}
 
