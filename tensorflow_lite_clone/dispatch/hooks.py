@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.dispatch.op import TABLE, is_op
-
 Call = Callable[..., Any]
 #: Asked once for each op and backend: ``wrapper(op, backend, call)`` gives what runs in place of
 #: ``call(*arrays, **parameters)``. While there are any, views are made by ops too.
@@ -67,15 +65,19 @@ def wrapped(op: Any, backend: Any, call: Call) -> Call:
         for wrapper in active:
             call = wrapper(op, backend, call)
         op.calls[backend] = call
+        _resolved.add(op)
     return call
+
+
+#: Ops for which something runs on a backend.
+_resolved: set[Any] = set()
 
 
 def forget() -> None:
     """Let what runs for each op be asked for again."""
     with changing:
-        for entry in TABLE.values():
-            if is_op(entry):
-                entry.calls.clear()
+        while _resolved:
+            _resolved.pop().calls.clear()
 
 
 def writing(op: Any, call: Call, arrays: tuple, parameters: dict) -> None:
