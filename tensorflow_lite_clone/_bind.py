@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.core import overridable
+from tensorflow_lite_clone.core import interception, overridable
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -15,7 +16,7 @@ def bind_tensor() -> None:
         setattr(Tensor, name, function)
     for name, accessor in EXPORTS.get("property", {}).items():
         setattr(Tensor, name, accessor)
-    overridable.add_all(Tensor)
+    interception.collectors.append(partial(overridable.add_all, dict(vars(Tensor))))
 
 
 def names_of(place: str) -> dict[str, Any]:

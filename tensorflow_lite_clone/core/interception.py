@@ -146,6 +146,8 @@ runners: list[Callable[..., Any]] = []
 observers: list[Callable[[type], None]] = []
 
 _interceptors: dict[FunctionType, Interceptor] = {}
+#: Each enters functions when they are first asked for: a thousand of them would slow the import.
+collectors: list[Callable[[], None]] = []
 _lock = threading.RLock()
 
 
@@ -183,15 +185,19 @@ def overridable(name: str) -> Callable[[Any], Any]:
 
 def interceptors() -> list[Interceptor]:
     """Of every function that can be overridden."""
-    return list(_interceptors.values())
+    with _lock:
+        while collectors:
+            collectors.pop()()
+        return list(_interceptors.values())
 
 
 def intercept() -> None:
     """Let public functions ask, until `release` was called as often."""
     with _lock:
+        every = interceptors()  # before: those that are entered later begin at once
         intercepting.append(None)
         if len(intercepting) == 1:
-            for interceptor in _interceptors.values():
+            for interceptor in every:
                 interceptor.begin()
 
 
@@ -232,6 +238,7 @@ def try_overrides(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _public_function(function: Any) -> Any:
     """The function that can be overridden whose wrappers, if any, lead to one."""
+    interceptors()
     if function in _interceptors:
         return function
     for outer in _interceptors:

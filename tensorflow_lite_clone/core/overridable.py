@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorflow_lite_clone.core.interception import add
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import unconverted
@@ -66,21 +68,21 @@ OTHER_OPERATORS = frozenset(
 )
 
 
-def add_all(tensor: type) -> None:
-    """Let what `public` collected be intercepted, and what is bound to the class of tensors."""
-    unconverted.update([vars(tensor)[name].__get__ for name in ("_base", "grad")])
+def add_all(members: dict[str, Any]) -> None:
+    """Let what `public` collected be intercepted, and the `members` of the class of tensors."""
+    unconverted.update([members[name].__get__ for name in ("_base", "grad")])
     for place, called in PLACES.items():
         for name, function in EXPORTS[place].items():
             if place != "torch" or name not in NEVER:
                 arguments = place != "torch" or name not in MODES_ALONE
                 add(function, f"{called}.{name}", arguments=arguments)
-    for name, member in vars(tensor).items():
+    for name, member in members.items():
         called = f"torch.Tensor.{name}"
         if isinstance(member, property):
             add(member.fget, f"{called}.__get__", member.__get__)
             add(member.fset, f"{called}.__set__", member.__set__)
             add(member.fdel, f"{called}.__delete__", member.__delete__)
         elif name not in NEVER_METHODS:
-            reported = vars(tensor)[OPERATORS.get(name, name)]
+            reported = members[OPERATORS.get(name, name)]
             operator = name in OPERATORS or name in OTHER_OPERATORS
             add(member, called, reported, operator=operator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.public import EXPORTS
@@ -127,9 +128,22 @@ _KEYS = (
 
 
 class Aten(Namespace):
-    """``torch.ops.aten``: the functions and methods of the face by their names."""
+    """``torch.ops.aten``: the functions and methods of the face by their names.
+
+    `later` is called before an operation is first looked up: it enters those without a function.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.later: list[Callable[[], None]] = []
+
+    def load(self) -> None:
+        """Let all operations be entered."""
+        while self.later:
+            self.later.pop()()
 
     def __getattr__(self, name: str) -> Any:
+        self.load()
         members = vars(self)["members"]
         if name not in members:
             places = [EXPORTS.get(place, {}) for place in ("torch", "method", "functional")]
@@ -140,4 +154,4 @@ class Aten(Namespace):
         return members[name]
 
 
-namespaces["aten"] = Aten("aten")
+aten = namespaces["aten"] = Aten("aten")

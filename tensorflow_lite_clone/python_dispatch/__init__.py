@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.python_dispatch import forms, gradients, shapes, steps, wrappers
+from importlib import import_module
 
-__all__ = ["forms", "gradients", "shapes", "steps", "wrappers"]
+from tensorflow_lite_clone.ops.namespaces import aten
+from tensorflow_lite_clone.python_dispatch import wrappers
+
+__all__ = ["wrappers"]
+
+
+def _load() -> None:
+    for name in ("forms", "gradients", "shapes", "steps"):
+        import_module(f"{__name__}.{name}")
+
+
+aten.later.append(_load)

@@ -19,12 +19,11 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, namespaces
+from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
-aten = namespaces["aten"]
 #: Op -> what it is in terms of `aten`, ``form(*tensors, **parameters)``; see `forms`.
 forms: dict[str, Callable[..., Any]] = {}
 #: Ops whose names are those of other functions.
@@ -291,6 +290,7 @@ _reasons: list[None] = []  # why ops are looked up through `_interposed`: these,
 
 def watch() -> None:
     """Look ops up through `_interposed`, until `unwatch` was called as often."""
+    aten.load()
     with hooks.changing:
         if not _reasons:
             hooks.add(_interposed)
