@@ -22,7 +22,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
-    """What a word of F gives over the tensors' arrays."""
+    """What a primitive or composite gives over the tensors' arrays."""
     backend = tensors[0]._storage.backend
     arrays = [None if x is None else x._storage.array for x in tensors]
     result = getattr(backend.F, name)(*arrays, **parameters)

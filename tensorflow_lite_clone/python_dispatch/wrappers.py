@@ -77,8 +77,8 @@ class Handle:
         return self
 
 
-class _Words:
-    """The words of F over handles: those over Tensors."""
+class _Primitives:
+    """The primitives of F over handles: those over Tensors."""
 
     def __init__(self, backend: DispatchBackend) -> None:
         self._backend = backend
@@ -88,14 +88,14 @@ class _Words:
             raise AttributeError(name)
         backend = self._backend
 
-        def word(*values: Any, **parameters: Any) -> Any:
+        def primitive(*values: Any, **parameters: Any) -> Any:
             found = partial(call, name) if name in _LIKE else getattr(recorded(backend), name)
             tensors = _tensors(values)
             if parameters.get("dtype") in backend.dtypes:
                 parameters["dtype"] = backend.dtypes[parameters["dtype"]]
             return backend.handle(found(*tensors, **parameters))
 
-        return word
+        return primitive
 
 
 def _tensors(values: Any) -> list[Any]:
@@ -117,7 +117,7 @@ class DispatchBackend(Backend):
         host = backends.load("cpu")
         self.device, self.dtypes, self.native = device, host.dtypes, host.native
         self.generator = host.generator
-        self.kit = self.xp = _Words(self)
+        self.kit = self.xp = _Primitives(self)
         super().__init__()
 
     def handle(self, value: Any) -> Any:

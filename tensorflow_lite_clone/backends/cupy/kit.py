@@ -8,11 +8,10 @@ import cupy
 import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
-from tensorflow_lite_clone.backends.cupy import (
+from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     faults,
     kit_factor,
     kit_index,
-    kit_layout,
     kit_pointwise,
     kit_polynomials,
     kit_reduce,
@@ -23,6 +22,7 @@ from tensorflow_lite_clone.backends.cupy import (
 )
 from tensorflow_lite_clone.backends.cupy.faults import check_range  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
+from tensorflow_lite_clone.backends.cupy.kit_layout import keeping
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.numpy.kit_index import (  # noqa: F401 (methods of arrays)
@@ -36,19 +36,9 @@ from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, implemented
 
 globals().update(
-    implemented(
-        kit_factor,
-        kit_index,
-        kit_pointwise,
-        kit_polynomials,
-        kit_reduce,
-        kit_scatter,
-        kit_sort,
-        kit_special,
-        kit_spectral,
-    )
+    implemented(*[value for name, value in list(globals().items()) if name[:4] == "kit_"])
 )
-globals().update(kit_layout.keeping(globals()))
+globals().update(keeping(globals()))
 _WIDEST = 16  # bytes of an element
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_lite_clone.backends.numpy import (
+from tensorflow_lite_clone.backends.numpy import (  # noqa: F401
     kit_airy,
     kit_bessel,
     kit_bessel_waves,
@@ -31,26 +31,7 @@ from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.dispatch.primitives import implemented
 
 globals().update(
-    implemented(
-        kit_airy,
-        kit_bessel,
-        kit_bessel_waves,
-        kit_checks,
-        kit_factor,
-        kit_incomplete_gamma,
-        kit_index,
-        kit_lu,
-        kit_matmul,
-        kit_pointwise,
-        kit_polynomials,
-        kit_reduce,
-        kit_solve,
-        kit_sort,
-        kit_special,
-        kit_spectral,
-        kit_triangular,
-        kit_zeta,
-    )
+    implemented(*[value for name, value in list(globals().items()) if name[:4] == "kit_"])
 )
 if TYPE_CHECKING:
 
