@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
 #: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
@@ -19,10 +20,8 @@ creation_words: dict[str, Any] = {}
 #: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
 appliers: dict[str, Any] = {}
 
-#: In place of composites' bodies and of ops' gradients, where modes or classes with
-#: `__torch_dispatch__` see the operations of a backward pass that is not recorded itself:
-#: ``composite(*tensors, **parameters)``, ``gradient(node, grads, needed)``; they may decline.
-seen_composites: dict[str, Any] = {}
+#: In place of ops' gradients, where modes or classes with `__torch_dispatch__` see the operations
+#: of a backward pass that is not recorded: ``gradient(node, grads, needed)``; they may decline.
 seen_gradients: dict[str, Any] = {}
 #: Gives the gradient of an output of one element, from the output.
 seen_roots: list[Any] = []
@@ -30,6 +29,7 @@ seen_roots: list[Any] = []
 unwrappers: list[Any] = []
 
 _namespaces: dict[Any, Recorded] = {}
+_seen_composites: dict[str, Any] = {}
 
 
 def recorded(backend: Any) -> Recorded:
@@ -51,8 +51,9 @@ class Recorded:
         return appliers["apply"](op, *tensors, **parameters)
 
     def __getattr__(self, name: str) -> Any:
-        word = self._find(name)
-        setattr(self, name, word)
+        with changing:
+            word = self._find(name)
+            setattr(self, name, word)
         return word
 
     def _find(self, name: str) -> Any:
@@ -65,12 +66,23 @@ class Recorded:
             raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
             return partial(appliers["apply"], entry)
-        if name in seen_composites:
-            return partial(_inlined_or_seen, entry, seen_composites[name], self)
+        if name in _seen_composites:
+            return partial(_inlined_or_seen, entry, _seen_composites[name], self)
         return partial(entry, self)
 
     def __repr__(self) -> str:
         return f"<F over Tensors on {self.backend.device}>"
+
+
+def see_composite(name: str, function: Any) -> None:
+    """Let ``function(*tensors, **parameters)`` run in place of a composite's body.
+
+    Where, and that it may decline, is as for `seen_gradients`.
+    """
+    with changing:
+        _seen_composites[name] = function
+        for namespace in tuple(_namespaces.values()):
+            vars(namespace).pop(name, None)  # it was looked up before
 
 
 def _inlined_or_seen(body: Any, seen: Any, F: Recorded, *tensors: Any, **parameters: Any) -> Any:

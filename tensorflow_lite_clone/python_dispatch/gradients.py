@@ -2,7 +2,7 @@
 
 While somebody looks, a backward pass runs over Tensors, without being recorded. So each op that a
 gradient's formula calls is seen by its form. Where aten has one operation for the whole formula,
-that is entered here (see `namespaces.seen_composites`, `seen_gradients`).
+that is entered here (see `namespaces.see_composite`, `seen_gradients`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import isclose, prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.namespaces import seen_composites, seen_gradients, seen_roots
+from tensorflow_lite_clone.autograd.namespaces import see_composite, seen_gradients, seen_roots
 from tensorflow_lite_clone.core.strides import preserve_format
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.op import TABLE
@@ -46,7 +46,7 @@ def composite(name: str) -> Any:
     """
 
     def register(function: Any) -> Any:
-        seen_composites[name] = function
+        see_composite(name, function)
         return function
 
     return register

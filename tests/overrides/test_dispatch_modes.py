@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections import Counter
 from typing import Any
@@ -91,6 +93,24 @@ def seen_by_training(lib: Any, program: Any) -> Counter:
 def test_names_forward_and_backward(program):
     ours, theirs = [seen_by_training(lib, program) for lib in LIBRARIES]
     assert ours == theirs
+
+
+GRADIENTS_OF_GRADIENTS_FIRST = """
+import tensorflow_lite_clone as torch
+from tests.overrides.dispatching import names
+x = torch.ones(2, requires_grad=True)
+torch.autograd.grad(x.relu().sum(), x, create_graph=True)
+y = x.relu().sum()
+with names(torch) as mode:
+    y.backward()
+print("aten.threshold_backward.default" in mode.seen)
+"""
+
+
+def test_a_first_mode_after_gradients_that_were_recorded():
+    command = [sys.executable, "-c", GRADIENTS_OF_GRADIENTS_FIRST]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
