@@ -88,7 +88,9 @@ def resumed(before: tuple) -> Iterator[None]:
 
 #: What a function on a list does, see `forwarder`.
 _CASTING = """
-    return cast({args}, {kwargs}) if active else function({call})
+if active:
+    return cast({args}, {kwargs})
+{inner}
 """
 
 

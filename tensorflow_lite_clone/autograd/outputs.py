@@ -220,7 +220,9 @@ def delivered(name: str, result: Any, out: Any, inputs: Any = ()) -> Any:
 
 #: What a function with `out` does, see `forwarder`.
 _WITH_OUT = """
-    return function({call}) if out is None else deliver({args}, {kwargs}, out)
+if out is not None:
+    return deliver({args}, {kwargs}, out)
+{inner}
 """
 
 

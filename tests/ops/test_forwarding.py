@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from typing import Any
 
 import pytest
 
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters, parameters_of
-from tensorflow_lite_clone.core.signature import Signature, checked
+from tensorflow_lite_clone.core.signature import Signature, also_self, checked
 
 _BODY = """
-    seen.append(({args}, {kwargs}, {types}))
-    return function({call})
+seen.append(({args}, {kwargs}, {types}))
+{inner}
 """
 
 
@@ -36,6 +37,44 @@ def test_a_forwarder_is_called_as_its_function(args: tuple, kwargs: dict[str, An
     given = parameters.given(positional, named)
     assert _scale(*given[0], **given[1]) == _scale(*args, **kwargs)
     assert len(given[0]) + len(given[1]) == len(args) + len(kwargs)
+
+
+def test_forwarders_of_a_forwarder_are_one_function() -> None:
+    seen: list[Any] = []
+    body = "also.append({args})\n{inner}"
+    inner = forwarder(_scale, _BODY, lambda parameters: {"seen": seen})
+    outer = forwarder(inner, body, lambda parameters: {"also": seen})
+    assert outer(3, plus=1) == (7, None)
+    assert len(seen) == 2
+    text = inspect.getsource(outer.__code__)
+    assert text.index("also.append((x, by, ))") < text.index("seen.append(((x, by, ), ")
+    assert outer.__globals__["function"] is _scale
+    twice = forwarder(inner, _BODY, lambda parameters: {"seen": seen})  # it has the same names
+    assert twice(3) == (6, None)
+    assert twice.__globals__["function"] is inner
+
+
+def test_a_traceback_shows_the_lines_of_a_forwarder() -> None:
+    wrapper = forwarder(_scale, _BODY, lambda parameters: {"seen": []})
+    with pytest.raises(TypeError) as error:
+        wrapper("x", "y")
+    *_, frame, inner = traceback.extract_tb(error.value.__traceback__)
+    assert frame.filename.startswith("<_scale") and "core/forwarding.py" in frame.filename
+    assert frame.line == "return function(x, by, plus=plus, name=name)"
+    assert inner.line == "return x * by + plus, name"
+
+
+def test_the_first_argument_by_the_name_self() -> None:
+    def power(input: Any, exponent: Any, *, out: Any = None) -> tuple:  # noqa: A002
+        return input, exponent, out
+
+    function = also_self(power)
+    for _ in range(2):
+        assert function(self=2, exponent=3) == function(2, 3) == (2, 3, None)
+        assert function(2, exponent=3, out=1) == (2, 3, 1)
+        for args, kwargs in (((2,), {}), ((2, 3), {"self": 1}), ((), {"self": 1})):
+            with pytest.raises(TypeError, match=r"power\(\) (missing|got an unexpected)"):
+                function(*args, **kwargs)
 
 
 @pytest.mark.parametrize("args", [(), (1, 2, 3)])
