@@ -334,7 +334,7 @@ class Node(GraphNode):
         )
 
 
-class SeveralNode(Node):
+class MultiOutputNode(Node):
     """A node with several outputs, or one that keeps its output in a tuple."""
 
     __slots__ = ()

@@ -72,15 +72,18 @@ def {name}({parameters}):
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
-    __slots__ = ("body", "change", "function", "names", "wrapper")
+    __slots__ = ("body", "change", "function", "names", "parts", "wrapper")
 
     wrapper: Any
 
-    def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
+    def __init__(
+        self, function: Any, body: str, names: Any, change: Any, parts: dict[str, str]
+    ) -> None:
         self.function = function
         self.body = body
         self.names = names
         self.change = change
+        self.parts = parts
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
@@ -127,6 +130,7 @@ class _Forwarder:
             kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
             types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
             inner=inner,
+            **self.parts,
         )
         return body, names | inner_names
 
@@ -160,6 +164,7 @@ def forwarder(
     body: str,
     names: Callable[[Parameters], dict[str, Any]],
     change: Callable[[Parameters], Parameters] | None = None,
+    **parts: str,
 ) -> Any:
     """A function with the parameters of another, and a body that is a template.
 
@@ -167,10 +172,11 @@ def forwarder(
     stands for the call of the function with all of its parameters, or for the body of a function
     that is such a wrapper itself. ``{args}`` is a tuple of the parameters by position, ``{kwargs}``
     a dictionary of those by keyword, ``{types}`` a tuple of the types of all. `rest` and `more` are
-    what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument. What
-    `names` gives has these names. Raises ValueError at the first call where a parameter has one.
+    what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument, and
+    `parts` are the caller's own. What `names` gives has these names. Raises ValueError at the first
+    call where a parameter has one.
     """
-    state = _Forwarder(function, body, names, change)
+    state = _Forwarder(function, body, names, change, parts)
     scope = {"__name__": __name__, "__forwarder__": state}
     wrapper = state.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
     return functools.update_wrapper(wrapper, function)

@@ -28,7 +28,7 @@ def fill(template: str, **parts: str) -> str:
     for line in template.strip("\n").splitlines():
         word = line.strip()
         if word[:1] == "{" and (part := parts.get(word[1:-1])) is not None:
-            if part:
+            if part := part.strip("\n"):
                 lines.append(indent(part, line[: line.index("{")]))
         else:
             lines.append(line.format_map(parts))

@@ -10,14 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.autograd.apply import (
-    common_backend,
-    current_edge,
-    edges_of,
-    record,
-    together,
-    wrap_freely,
-)
+from tensorflow_lite_clone.autograd.apply import apply, common_backend, edges_of, together
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -152,19 +145,11 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
 
 def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
     """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
-    storages = tuple([operand._storage for operand in operands])
-    backend = common_backend(storages, op)
-    if backend is None:
-        operands = together(operands, op)
-        storages = tuple([operand._storage for operand in operands])
-        backend = storages[0].backend
-    result = _run(op, backend, storages, parameters)
-    output = wrap_freely(result, backend, storages)
-    if op.differentiable and mode.grad:
-        edges, mask = edges_of(operands)
-        if mask:
-            record(output, op, backend, edges, mask, storages, parameters)
-    return output
+    try:
+        return apply(op, *operands, **parameters)
+    except ValueError:
+        broadcast_shapes(*[operand._storage.laid.shape for operand in operands])
+        raise
 
 
 def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
@@ -269,15 +254,7 @@ def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
     """A pointwise function of one tensor."""
     if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
         input = prepare(op, input)
-    storage = input._storage
-    backend = storage.backend
-    arrays = (storage.laid,)
-    result = in_order(op, backend, run(op, backend, arrays, parameters), arrays, parameters)
-    output = wrap_freely(result, backend, (storage,))
-    if op.differentiable and mode.grad:
-        edge = input._edge if input._view is None else current_edge(input)
-        if edge is not None:
-            record(output, op, backend, (edge,), 1, (storage,), parameters)
+    output: Tensor = apply(op, input, **parameters)
     return output
 
 

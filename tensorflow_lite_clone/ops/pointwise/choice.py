@@ -37,6 +37,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Where(Op):
     """x where the condition holds, else y."""
 
+    any_layout = True
     primitive = "where"
     layout = elementwise
 

@@ -83,6 +83,7 @@ fmin = _extreme("fmin", _fmin_x, _fmin_y, "The smaller of two; NaN only if both 
 class IsClose(Op):
     """Whether |x - y| <= atol + rtol |y|."""
 
+    any_layout = True
     layout = elementwise
     name = "isclose"
 
@@ -125,6 +126,7 @@ def allclose(
 class Equal(Op):
     """Whether two arrays of one shape hold the same values."""
 
+    any_layout = True
     name = "equal_all"
 
     def forward(F, x, y):

@@ -122,6 +122,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 class MakeComplex(Op):
     """real + i imag."""
 
+    any_layout = True
     primitive = "make_complex"
     layout = elementwise
     label = "Complex"
