@@ -329,7 +329,7 @@ record = define_call(
 record_outputs = define_call(
     "record_outputs",
     "made, op, backend, edges, mask, storages, parameters",
-    "The node of an op that has made several storages; see `record`.",
+    "The node of an op that has several results, `made`; see `record`.",
     node_text("edges", outputs="made"),
     "return node",
     scope=NAMES,

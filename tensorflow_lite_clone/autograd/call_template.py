@@ -220,7 +220,7 @@ def call_text(
     elif parameters:
         arguments.append(f"**{parameters}")
     given = ", ".join(arguments)
-    several = wrap is FIRST
+    multiple = wrap is FIRST
     parts = {
         "arrays": arrays,
         "parameters": parameters or "NO_PARAMETERS",
@@ -241,7 +241,7 @@ def call_text(
         "edges" if wrap is ANY else _tuple([f"{x}_edge" for x in inputs]),
         storages,
         parts["parameters"],
-        "outputs" if several else "",
+        "outputs" if multiple else "",
         "output._edge = node, 0",
         keep,
     )
@@ -250,7 +250,7 @@ def call_text(
         edges="\n".join(edges),
         wanted=wanted,
         mask=" + ".join(bits) if len(inputs) > 1 else "1",
-        outputs=fill(_OUTPUTS, **parts) if several else "",
+        outputs=fill(_OUTPUTS, **parts) if multiple else "",
         node=node,
     )
     if differentiable:

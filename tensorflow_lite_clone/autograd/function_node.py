@@ -204,7 +204,7 @@ class _Transposed(GraphNode):
 
     __slots__ = ("backends", "edges", "owner", "saved")
 
-    several = True
+    multi_output = True
     makes_new_gradients = False
     edges: tuple
     backends: tuple

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
-from tensorflow_lite_clone.autograd.apply import apply, common_backend, edges_of, together
+from tensorflow_lite_clone.autograd.apply import (
+    NAMES,
+    apply,
+    common_backend,
+    edges_of,
+    together,
+)
+from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
@@ -250,12 +257,22 @@ def broadcasts_to(shape: tuple, target: tuple) -> bool:
     return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
 
 
-def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
-    """A pointwise function of one tensor."""
-    if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
-        input = prepare(op, input)
-    output: Tensor = apply(op, input, **parameters)
-    return output
+_READ_ONE = """
+if not isinstance(x, Tensor) or x.dtype.kind in op.kinds:
+    x = prepare(op, x)
+x_storage = x._storage
+x_array = x_storage.laid
+backend = x_storage.backend
+"""
+
+_apply_to_one = define_call(
+    "_apply_to_one",
+    "op, x, parameters",
+    "A pointwise function of one tensor.",
+    _READ_ONE,
+    call_text("x", ELEMENTWISE, parameters="parameters", differentiable="op.differentiable"),
+    scope=NAMES | {"__name__": __name__, "prepare": prepare},
+)
 
 
 def pointwise(
@@ -263,14 +280,14 @@ def pointwise(
 ) -> Tensor:
     """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
     if len(values) == 1 and not inplace and out is None:
-        return _of_one(op, values[0], parameters)
+        return _apply_to_one(op, values[0], parameters)
     if inplace:
         result = write_pointwise(op, values[0], values[1:], parameters)
         if result is NotImplemented:
             raise wrong_operands(f"{op.name}_", *values)
         return result
     if len(values) == 1:
-        result = _of_one(op, values[0], parameters)
+        result = _apply_to_one(op, values[0], parameters)
     else:
         operands = promote(op, values)
         if operands is None:
