@@ -14,9 +14,8 @@ from tensorflow_lite_clone.autograd.call_template import (
     VIEW,
     call_text,
     define_call,
+    define_form,
     node_text,
-    read_text,
-    view_text,
 )
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
@@ -30,6 +29,7 @@ from tensorflow_lite_clone.autograd.node import (
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.core.templates import fill
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
@@ -38,11 +38,11 @@ from tensorflow_lite_clone.storage import Free, Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 
-def wrap(array: Any, backend: Any) -> Tensor:
-    """A new tensor over an array of `backend`, outside of any graph."""
+def wrap(array: Any, backend: Any, root: Storage | None = None) -> Tensor:
+    """A new tensor over an array of `backend`, outside of any graph; it may view that of `root`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
-    return new_tensor(Storage(array, backend))
+    return new_tensor(Storage(array, backend, root))
 
 
 def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
@@ -103,7 +103,7 @@ def wrap_outputs(
     if op.any_layout:
         outputs = tuple([wrap_freely(array, backend, storages) for array in results])
     else:
-        outputs = tuple([_wrap_output(array, backend, root) for array in results])
+        outputs = tuple([wrap(array, backend, root) for array in results])
     if op.differentiable and mode.grad:
         edges, mask = edges_of(inputs)
         if mask:
@@ -115,25 +115,6 @@ def wrap_outputs(
     if root is not None and op.differentiable:
         _remember_views(inputs[0], outputs, op, parameters)
     return outputs
-
-
-def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
-    if type(array) is not backend.array_type:
-        array = backend.asarray(array)
-    return new_tensor(Storage(array, backend, root))
-
-
-def common_backend(storages: tuple, op: type[Op]) -> Any:
-    """The one backend of all storages; None when there are several."""
-    backend = None
-    for storage in storages:
-        if storage is not None and storage.backend is not backend:
-            if backend is not None:
-                return None
-            backend = storage.backend
-    if backend is None:
-        raise RuntimeError(f"'{op.name}' expected at least one tensor")
-    return backend
 
 
 #: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
@@ -266,33 +247,22 @@ def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict)
 
 #: What the text of a call names.
 NAMES: dict[str, Any] = {
-    "Free": Free,
-    "Lent": Lent,
-    "MultiOutputNode": MultiOutputNode,
-    "NO_PARAMETERS": {},
+    each.__name__: each
+    for each in (
+        Free, Lent, MultiOutputNode, Node, Storage, Tensor, View, as_laid, calculated, current_edge,
+        edges_of, freely, in_order, pack_all, prepared, together, wrap_outputs,
+    )
+} | {
     "NOTHING": [],
-    "Node": Node,
+    "NO_PARAMETERS": {},
     "REFUSALS": REFUSALS,
-    "Storage": Storage,
-    "Tensor": Tensor,
-    "View": View,
     "__name__": __name__,
-    "as_laid": as_laid,
-    "calculated": calculated,
     "creation_hooks": creation_hooks,
-    "current_edge": current_edge,
-    "edges_of": edges_of,
-    "freely": freely,
-    "in_order": in_order,
     "mode": mode,
     "new": object.__new__,
     "next_sequence_number": next_sequence_number,
-    "pack_all": pack_all,
-    "prepared": prepared,
     "saved_hooks": saved_hooks,
-    "together": together,
-    "wrap_outputs": wrap_outputs,
-}
+}  # fmt: skip
 
 _READ_ANY = """
 backend = None
@@ -323,14 +293,14 @@ record = define_call(
     "output, op, backend, edges, mask, storages, parameters=NO_PARAMETERS",
     "Record `op` as the maker of its one `output`; `storages` are those of its inputs.",
     "made = output._storage",
-    node_text("edges", place="output._edge = node, 0"),
+    node_text(),
     scope=NAMES,
 )
 record_outputs = define_call(
     "record_outputs",
-    "made, op, backend, edges, mask, storages, parameters",
-    "The node of an op that has several results, `made`; see `record`.",
-    node_text("edges", outputs="made"),
+    "outputs, op, backend, edges, mask, storages, parameters",
+    "The node of an op that has several results, the storages `outputs`; see `record`.",
+    node_text(several=True),
     "return node",
     scope=NAMES,
 )
@@ -338,7 +308,10 @@ view_of = define_call(
     "view_of",
     "op, x, result, parameters",
     "The tensor of a view of `x` that `op` made; recorded if `x` wants a gradient.",
-    f"x_storage = x._storage\nbackend = x_storage.backend\n{view_text()}\nreturn output",
+    "x_storage = x._storage",
+    "backend = x_storage.backend",
+    fill(VIEW, parameters="parameters", node=node_text("(x_edge,)", "(x_storage,)", "step[1]")),
+    "return output",
     scope=NAMES,
 )
 apply = appliers["apply"] = define_call(
@@ -353,60 +326,40 @@ tensors lie on different devices.
     call_text((), ANY, parameters="parameters"),
     scope=NAMES,
 )
-apply_unary = define_call(
+apply_unary = define_form(
     "apply_unary",
-    "op, x, parameters",
+    "x",
+    ROW_MAJOR,
     "`apply` for a differentiable op with one input and one row-major output that is no view.",
-    read_text("x", "x_storage.__class__ is Free", "return apply(op, x, **parameters)"),
-    call_text("x", ROW_MAJOR, parameters="parameters"),
+    "parameters",
+    unless=["x_storage.__class__ is Free"],
     scope=NAMES,
 )
-apply_binary = define_call(
-    "apply_binary",
-    "op, x, y",
-    "`apply_unary` for two inputs, without parameters.",
-    read_text("xy", "", "return apply(op, x, y)"),
-    call_text("xy", ROW_MAJOR),
-    scope=NAMES,
+apply_binary = define_form(
+    "apply_binary", "xy", ROW_MAJOR, "`apply_unary` for two, without parameters.", scope=NAMES
 )
-apply_ternary = define_call(
-    "apply_ternary",
-    "op, x, y, z",
-    "`apply_binary` for three inputs.",
-    read_text("xyz", "", "return apply(op, x, y, z)"),
-    call_text("xyz", ROW_MAJOR),
-    scope=NAMES,
+apply_ternary = define_form(
+    "apply_ternary", "xyz", ROW_MAJOR, "`apply_unary` for three, without parameters.", scope=NAMES
 )
-apply_first_output = define_call(
+apply_first_output = define_form(
     "apply_first_output",
-    "op, x, y, z, parameters",
+    "xyz",
+    FIRST,
     """The first output of a differentiable op with three inputs; `y` and `z` may be None.
 
 Its other outputs are for its gradient alone.
 """,
-    read_text("xyz", "backend.lays", "return apply(op, x, y, z, **parameters)[0]", "yz"),
-    call_text("xyz", FIRST, parameters="parameters", optional="yz"),
+    "parameters",
+    optional="yz",
+    unless=["backend.lays"],
     scope=NAMES,
 )
 
 
-def view_applier(*parameters: str) -> Any:
-    """A function ``(op, x, *parameters)`` that applies ops whose one output is a view of `x`.
-
-    Its arguments may be given by position or by name; `parameters` are those of the ops.
-    """
-    name = f"apply_view_{'_'.join(parameters)}"
-    values = {parameter: parameter for parameter in parameters}
-    body = read_text("x"), call_text("x", VIEW, parameters=values)
+def view_form(name: str, *parameters: str) -> Any:
+    """The form of `apply` for ops with these parameters whose one output is a view of `x`."""
     document = "`apply` for an op with one input whose one output is a view of it."
-    return define_call(name, f"op, x, {', '.join(parameters)}", document, *body, scope=NAMES)
+    return define_form(name, "x", VIEW, document, parameters or "**parameters", scope=NAMES)
 
 
-apply_view = define_call(
-    "apply_view",
-    "op, x, **parameters",
-    "`apply` for an op with one input whose one output is a view of it.",
-    read_text("x"),
-    call_text("x", VIEW, parameters="parameters"),
-    scope=NAMES,
-)
+apply_view = view_form("apply_view")

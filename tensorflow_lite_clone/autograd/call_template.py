@@ -35,125 +35,98 @@ except REFUSALS:
 return output
 """
 
+_AS_ARRAY = """
+if result.__class__ is not backend.array_type:
+    result = backend.asarray(result)"""
+
 _STORAGE = """
 made = new(Storage)
 made.array = result
 made.backend = backend
 made.version = 0
-made.root = {root}
-"""
+made.root = None"""
 
 _OUTPUT = """
 output = new(Tensor)
 output._storage = made
 output._edge = None
-output._view = {view}
-"""
+output._view = None"""
 
 #: One result in row-major order, as most ops' are.
-ROW_MAJOR = """
-if result.__class__ is not backend.array_type:
-    result = backend.asarray(result)
+ROW_MAJOR = f"""{_AS_ARRAY}
 elif result.ndim > 1 and not backend.is_contiguous(result):
-    result = in_order(op, backend, result, (), {parameters})
-{storage}
-{output}
-"""
+    result = in_order(op, backend, result, (), {{parameters}}){_STORAGE}{_OUTPUT}"""
 
-#: One result that lies as the operands do: in row-major order if the first tensor, `lead`, is.
-ELEMENTWISE = """
-if {lead}_array.ndim > 1 and not backend.is_contiguous({lead}_array):
-    result = in_order(op, backend, result, {arrays}, {parameters})
-if result.__class__ is not backend.array_type:
-    result = backend.asarray(result)
-if {lead}_storage.__class__ is Free:
-    made = freely(result, backend, {storages})
-else:
-    {storage}
-{output}
-"""
+#: One result that lies as the operands do: in row-major order if the first that is no number is.
+ELEMENTWISE = f"""
+if {{lead}}_array.ndim > 1 and not backend.is_contiguous({{lead}}_array):
+    result = in_order(op, backend, result, {{arrays}}, {{parameters}}){_AS_ARRAY}{_STORAGE}
+if {{lead}}_storage.__class__ is Free:
+    made = freely(result, backend, {{storages}}){_OUTPUT}"""
 
 #: The first of several results; the others are for the gradient alone.
-FIRST = """
+FIRST = f"""
 if not backend.is_contiguous(x_array):
-    result = in_order(op, backend, result, {arrays}, {parameters})
-result, *others = result
-if result.__class__ is not backend.array_type:
-    result = backend.asarray(result)
-{storage}
-{output}
-"""
-
-#: A result that is a view of the one input, and remembers how it was taken.
-VIEW = """
-{remember}
-root = x_storage.root
-if root is None:
-    root = x_storage
-{storage}
-if root.__class__ is Lent:
-    root.views.add(made)
-view = None
-if op.differentiable:
-    view = new(View)
-    view.version = root.version
-    parent = x._view
-    if parent is None:
-        x_edge = x._edge
-        view.base = x
-        view.last = None, (op, parameters, None)
-        view.restriction = None
-    else:
-        x_edge = current_edge(x) if mode.grad else None
-        view.base = parent.base
-        view.last = parent.last, (op, parameters, None)
-        view.restriction = parent.restriction
-{output}
-if view is not None:
-    if not mode.grad:
-        view.restriction = view.restriction or "no_grad"
-    elif x_edge is not None:
-        mask = 1
-        {node}
-"""
+    result = in_order(op, backend, result, {{arrays}}, {{parameters}})
+result, *others = result{_AS_ARRAY}{_STORAGE}{_OUTPUT}"""
 
 #: Whatever an op of any number of inputs gives.
-ANY = """
+ANY = f"""
 if not op.view:
     result = in_order(op, backend, result, arrays, parameters)
 if result.__class__ is tuple:
     return wrap_outputs(op, inputs, backend, result, storages, parameters)
 if op.view:
-    return view_of(op, inputs[0], result, parameters)
-if result.__class__ is not backend.array_type:
-    result = backend.asarray(result)
-made = freely(result, backend, storages) if op.any_layout else Storage(result, backend)
-{output}
+    return view_of(op, inputs[0], result, parameters){_AS_ARRAY}
+made = freely(result, backend, storages) if op.any_layout else Storage(result, backend){_OUTPUT}"""
+
+#: A result that is a view of the one input, and remembers how it was taken.
+VIEW = f"""
+root = x_storage.root
+if root is None:
+    root = x_storage{_STORAGE}
+made.root = root
+if root.__class__ is Lent:
+    root.views.add(made){_OUTPUT}
+if op.differentiable:
+    output._view = view = new(View)
+    view.version = root.version
+    parent = x._view
+    step = op, {{parameters}}, None
+    if parent is None:
+        x_edge = x._edge
+        view.base, view.last, view.restriction = x, (None, step), None
+    else:
+        x_edge = current_edge(x) if mode.grad else None
+        view.base, view.last = parent.base, (parent.last, step)
+        view.restriction = parent.restriction
+    if not mode.grad:
+        view.restriction = view.restriction or "no_grad"
+    elif x_edge is not None:
+        mask = 1
+        {{node}}
 """
 
 #: Whether to record. It costs more to read the mode than an edge, so it is asked last.
 _RECORD = """
 {edges}
-if {wanted} and mode.grad:
+if ({wanted}) and {differentiable}mode.grad:
     mask = {mask}
-    {outputs}
     {node}
 """
-_EDGE = "{x}_edge = {x}._edge if {x}._view is None or not mode.grad else current_edge({x})"
+_EDGE = "{x}._edge if {x}._view is None or not mode.grad else current_edge({x})"
+
+_NODE_OF_FIRST = """
+outputs = [made, *[Storage(array, backend) for array in others]]
+node = record_outputs(outputs, op, backend, {edges}, mask, {storages}, {parameters})
+output._edge = node, 0
+"""
 
 _RECORD_ANY = """
 if op.differentiable and mode.grad:
     edges, mask = edges_of(inputs)
     if mask:
         {node}
-"""
-
-#: Hidden results, which gradients read, beside `made`.
-_OUTPUTS = """
-outputs = [made]
-for result in others:
-    {storage}
-    outputs.append(made)
 """
 
 _NODE = """
@@ -169,8 +142,8 @@ node.dtypes = {dtypes}
 {place}
 saves = op.plans[mask].saves
 if saves:
-    {keep}
-    {gather}
+    {constants}
+    storages = {storages}
     node.saved = saved = []
     node.versions = versions = []
     for position in saves:
@@ -193,12 +166,10 @@ def call_text(
     *,
     parameters: str | Mapping[str, str] = "",
     optional: Sequence[str] = (),
-    lead: str = "x",
     calls: str = "op.calls",
     run: str = "{call}",
     refused: str = "",
     differentiable: str = "",
-    keep: str = "",
     finish: str = "",
 ) -> str:
     """The text for tensors named `inputs`, from where they are read to the end of the function.
@@ -206,132 +177,73 @@ def call_text(
     `wrap` is one of the texts above. `parameters` are those of the op: the name of a dictionary, or
     names and expressions. The storages of `optional` inputs may be None. `run` is how the op is run
     where that is not the plain ``{call}``, which is ``call({arguments})``. `differentiable` says
-    whether to look at edges. More is done with `refused` before `calculated` is asked, with `keep`
-    before inputs are saved, with `finish` before `output` is returned.
+    whether to record at all. More is done with `refused` before `calculated` is asked, with
+    `finish` before `output` is returned.
     """
-    storages = _tuple([f"{x}_storage" for x in inputs])
-    arrays = _tuple([f"{x}_array" for x in inputs])
     arguments = [f"{x}_array" for x in inputs]
+    parts = {part: _tuple([f"{x}_{part[:-1]}" for x in inputs]) for part in ("arrays", "storages")}
+    edges = _tuple([f"{x}_edge" for x in inputs])
     if wrap is ANY:
-        storages, arrays, arguments = "storages", "arrays", ["*arrays"]
+        arguments, edges, parts = ["*arrays"], "edges", {part: part for part in parts}
     if isinstance(parameters, Mapping):
         arguments += [f"{name}={value}" for name, value in parameters.items()]
-        parameters = f"{{{', '.join([f'{name!r}: {v}' for name, v in parameters.items()])}}}"
+        pairs = [f"{name!r}: {value}" for name, value in parameters.items()]
+        parameters = f"{{{', '.join(pairs)}}}"
     elif parameters:
         arguments.append(f"**{parameters}")
+    parts["parameters"] = parameters or "NO_PARAMETERS"
+    absent = {x: f"None if {x}_storage is None else " if x in optional else "" for x in inputs}
+    if wrap is FIRST:
+        node = fill(_NODE_OF_FIRST, edges=edges, **parts)
+    else:
+        held = "step[1]" if wrap is VIEW else parts["parameters"]
+        node = node_text(edges, parts["storages"], held, optional)
     given = ", ".join(arguments)
-    multiple = wrap is FIRST
-    parts = {
-        "arrays": arrays,
-        "parameters": parameters or "NO_PARAMETERS",
-        "storages": storages,
-        "lead": lead,
-        "storage": fill(_STORAGE, root="None"),
-        "output": fill(_OUTPUT, view="None"),
-    }
-    edges = [
-        _EDGE.format(x=x) if x not in optional
-        else f"{x}_edge = None\nif {x}_storage is not None:\n    {_EDGE.format(x=x)}"
-        for x in inputs
-    ]  # fmt: skip
-    wanted = " or ".join([f"{x}_edge is not None" for x in inputs])
-    wanted = f"({wanted})" if len(inputs) > 1 else wanted
+    lead = next((x for x in inputs if x not in optional), "")
     bits = [f"(0 if {x}_edge is None else {1 << i})" for i, x in enumerate(inputs)]
-    node = node_text(
-        "edges" if wrap is ANY else _tuple([f"{x}_edge" for x in inputs]),
-        storages,
-        parts["parameters"],
-        "outputs" if multiple else "",
-        "output._edge = node, 0",
-        keep,
-    )
-    record = fill(
-        _RECORD_ANY if wrap is ANY else _RECORD,
-        edges="\n".join(edges),
-        wanted=wanted,
-        mask=" + ".join(bits) if len(inputs) > 1 else "1",
-        outputs=fill(_OUTPUTS, **parts) if multiple else "",
-        node=node,
-    )
-    if differentiable:
-        record = fill("if {test}:\n    {record}", test=differentiable, record=record)
     return fill(
         _CALL,
         calls=calls,
         run=run.format(call=f"call({given})", arguments=given),
         refused=refused,
-        wrap=view_text(parameters) if wrap is VIEW else fill(wrap, **parts),
-        record="" if wrap is VIEW else record,
+        wrap=fill(wrap, node=node, lead=lead, **parts),
+        record=fill(
+            {VIEW: "", ANY: _RECORD_ANY}.get(wrap, _RECORD),
+            differentiable=differentiable and f"{differentiable} and ",
+            edges="\n".join([f"{x}_edge = {absent[x]}{_EDGE.format(x=x)}" for x in inputs]),
+            wanted=" or ".join([f"{x}_edge is not None" for x in inputs]),
+            mask=" + ".join(bits),
+            node=node,
+        ),
         finish=finish,
         **parts,
     )
 
 
-def view_text(parameters: str = "parameters") -> str:
-    """The text that makes `output` of the array `result`, a view of ``x``, and records it."""
-    return fill(
-        VIEW,
-        remember="" if parameters == "parameters" else f"parameters = {parameters}",
-        storage=fill(_STORAGE, root="root"),
-        output=fill(_OUTPUT, view="view"),
-        node=node_text("(x_edge,)", "(x_storage,)", place="output._edge = node, 0"),
-    )
-
-
 def node_text(
-    edges: str,
+    edges: str = "edges",
     storages: str = "storages",
     parameters: str = "parameters",
-    outputs: str = "",
-    place: str = "",
-    keep: str = "",
+    numbers: Sequence[str] = (),
+    several: bool = False,
 ) -> str:
-    """The text that makes and fills a node, for the storage `made` or several `outputs` of an op.
+    """The text that makes the node of `output`, or with `several` that of the storages `outputs`.
 
-    `place` gives tensors their place in the graph, `keep` is done before inputs are saved.
+    The inputs `numbers` are constants where they have no storage.
     """
-    one, each = "made", "made.laid.{}"
-    if outputs:
-        one, each = f"{outputs}[~position]", f"tuple([one.laid.{{}} for one in {outputs}])"
+    one = "tuple([made.laid.{} for made in outputs])" if several else "made.laid.{}"
+    constant = "if {x}_storage is None:\n    {x}_storage = Storage({x}_array, backend)"
     return fill(
         _NODE,
-        kind="MultiOutputNode" if outputs else "Node",
-        gather="" if storages == "storages" else f"storages = {storages}",
-        parameters=parameters,
+        kind="MultiOutputNode" if several else "Node",
         edges=edges,
-        shapes=each.format("shape"),
-        dtypes=each.format("dtype"),
-        saved_output=one,
-        place=place,
-        keep=keep,
-    )
-
-
-_READ = """
-{storages}
-backend = x_storage.backend
-{elsewhere}
-{arrays}
-"""
-
-
-def read_text(
-    inputs: Sequence[str], unless: str = "", otherwise: str = "", optional: Sequence[str] = ()
-) -> str:
-    """The text that takes the arrays out of tensors named `inputs`; those `optional` may be None.
-
-    Where they are on several devices, or `unless` holds, `otherwise` is done.
-    """
-    conditions = [unless] if unless else []
-    for x in inputs[1:]:
-        there = f"{x}_storage.backend is not backend"
-        conditions.append(f"({x}_storage is not None and {there})" if x in optional else there)
-    absent = {x: f"None if {x} is None else " if x in optional else "" for x in inputs}
-    return fill(
-        _READ,
-        storages="\n".join([f"{x}_storage = {absent[x]}{x}._storage" for x in inputs]),
-        elsewhere=f"if {' or '.join(conditions)}:\n    {otherwise}" if conditions else "",
-        arrays="\n".join([f"{x}_array = {absent[x]}{x}_storage.array" for x in inputs]),
+        parameters=parameters,
+        shapes=one.format("shape"),
+        dtypes=one.format("dtype"),
+        place="" if several else "output._edge = node, 0",
+        constants="\n".join([constant.format(x=x) for x in numbers]),
+        storages=storages,
+        saved_output="outputs[~position]" if several else "made",
     )
 
 
@@ -339,15 +251,47 @@ def define_call(
     name: str, parameters: str, document: str, *body: str, scope: dict[str, Any]
 ) -> Any:
     """The function ``name(parameters)`` with this docstring and body."""
-    text = fill(
-        "def {name}({parameters}):\n    {document}\n    {body}",
-        name=name,
-        parameters=parameters,
-        document=f'"""{document}"""',
-        body="\n".join([part.strip("\n") for part in body]),
-    )
-    return define(name, text, "autograd/call_template.py", scope)
+    text = "\n".join([f'"""{document}"""', *[part.strip("\n") for part in body if part]])
+    text = fill("def {head}:\n    {body}", head=f"{name}({parameters})", body=text)
+    return define(name, text, __name__, scope)
 
 
-def _tuple(items: Sequence[str]) -> str:
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+def define_form(
+    name: str,
+    inputs: str,
+    wrap: str,
+    document: str,
+    parameters: str | Sequence[str] = "",
+    *,
+    optional: str = "",
+    unless: Sequence[str] = (),
+    scope: dict[str, Any],
+) -> Any:
+    """A form of `apply` for as many inputs as there are letters, of which some may be None.
+
+    Its `parameters` are one dictionary, ``**`` a dictionary, or these of the op by name. `apply`
+    is asked where the inputs are on several devices, or where something in `unless` holds.
+    """
+    head, values = ["op", *inputs], parameters and "parameters"
+    if isinstance(parameters, str):
+        head += [parameters] * bool(parameters)
+    else:
+        head, values = [*head, *parameters], {name: name for name in parameters}
+    storages, arrays, elsewhere = [], [], [*unless]
+    for x in inputs:
+        absent = f"None if {x} is None else " if x in optional else ""
+        storages.append(f"{x}_storage = {absent}{x}._storage")
+        arrays.append(f"{x}_array = {absent}{x}_storage.array")
+        if x != "x":
+            present = f"{x} is not None and " if x in optional else ""
+            elsewhere.append(f"({present}{x}_storage.backend is not backend)")
+    general = ", ".join(["op", *inputs, *["**parameters"] * bool(parameters)])
+    general = f"return apply({general}){'[0]' * (wrap is FIRST)}"
+    leave = f"if {' or '.join(elsewhere)}:\n    {general}" if elsewhere else ""
+    call = call_text(inputs, wrap, parameters=values, optional=optional)
+    text = [document, *storages, "backend = x_storage.backend", leave, *arrays, call]
+    return define_call(name, ", ".join(head), *text, scope=scope)
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' * (len(names) == 1)})"

@@ -72,18 +72,15 @@ def {name}({parameters}):
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
-    __slots__ = ("body", "change", "function", "names", "parts", "wrapper")
+    __slots__ = ("body", "change", "function", "names", "wrapper")
 
     wrapper: Any
 
-    def __init__(
-        self, function: Any, body: str, names: Any, change: Any, parts: dict[str, str]
-    ) -> None:
+    def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
         self.names = names
         self.change = change
-        self.parts = parts
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
@@ -94,33 +91,37 @@ class _Forwarder:
         """Give the wrapper its code, and call it."""
         wrapper = originals.get(self.wrapper, self.wrapper)
         name, parameters = self.function.__name__, self.parameters()
-        body, names = self.text(parameters)
+        body, names, modules = self.text(parameters)
         if not names.keys().isdisjoint((*parameters.positional, *parameters.keywords)):
             raise ValueError(f"{name} has a parameter that its wrapper uses")
         head = [f"{word}=None" for word in parameters.positional]
         head += ["*rest"] if parameters.open else ["*"] * bool(parameters.keywords)
         head += [f"{word}=None" for word in parameters.keywords] + ["**more"] * parameters.open
         text = fill(_WRAPPER, name=name, parameters=", ".join(head), body=body)
-        code = define(name, text, "core/forwarding.py", {}).__code__
+        code = define(name, text, ", ".join(modules), {}).__code__
         wrapper.__globals__.update(names)
         wrapper.__defaults__ = parameters.defaults
         wrapper.__kwdefaults__ = parameters.keyword_defaults
         wrapper.__code__ = code
         return wrapper(*args, **kwargs)
 
-    def text(self, parameters: Parameters) -> tuple[str, dict[str, Any]]:
-        """What a wrapper with these parameters does, and the names that are used in it."""
+    def text(self, parameters: Parameters) -> tuple[str, dict[str, Any], list[str]]:
+        """What a wrapper with these parameters does, the names that are used, and whose text it is.
+
+        The latter are the modules that have made it and the wrappers inside of it.
+        """
         function, own = self.function, parameters_of(self.function)
         positional, keywords = parameters.positional, parameters.keywords
         rest, more = (["*rest"], ["**more"]) if parameters.open else ([], [])
         names = self.names(parameters)
-        inner = None
+        inner, modules = None, []
         if "__forwarder__" in function.__globals__:
-            inner, inner_names = function.__globals__["__forwarder__"].text(own)
+            inner, inner_names, modules = function.__globals__["__forwarder__"].text(own)
         if inner is None or not names.keys().isdisjoint(inner_names):
             call = [*positional, *[f"{word}={word}" for word in own.keywords]]
             call += [*rest, *more] if own.open else []
-            inner, inner_names = f"return function({', '.join(call)})", {"function": function}
+            inner = f"return function({', '.join(call)})"
+            inner_names, modules = {"function": function, "MISSING": MISSING}, []
         defaults = zip(positional, parameters.defaults)  # of an open one, which has all of them
         required = [word for word, value in defaults if value is MISSING]
         body = fill(
@@ -130,9 +131,8 @@ class _Forwarder:
             kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
             types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
             inner=inner,
-            **self.parts,
         )
-        return body, names | inner_names
+        return body, names | inner_names, [self.names.__module__, *modules]
 
 
 def has_parameters(function: Any) -> bool:
@@ -156,6 +156,7 @@ def parameters_of(function: Any) -> Parameters:
         code.co_varnames[count:total],
         function.__defaults__ or (),
         function.__kwdefaults__ or {},
+        bool(code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)),
     )
 
 
@@ -164,7 +165,6 @@ def forwarder(
     body: str,
     names: Callable[[Parameters], dict[str, Any]],
     change: Callable[[Parameters], Parameters] | None = None,
-    **parts: str,
 ) -> Any:
     """A function with the parameters of another, and a body that is a template.
 
@@ -172,11 +172,10 @@ def forwarder(
     stands for the call of the function with all of its parameters, or for the body of a function
     that is such a wrapper itself. ``{args}`` is a tuple of the parameters by position, ``{kwargs}``
     a dictionary of those by keyword, ``{types}`` a tuple of the types of all. `rest` and `more` are
-    what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument, and
-    `parts` are the caller's own. What `names` gives has these names. Raises ValueError at the first
-    call where a parameter has one.
+    what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument. What
+    `names` gives has these names. Raises ValueError at the first call where a parameter has one.
     """
-    state = _Forwarder(function, body, names, change, parts)
+    state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}
     wrapper = state.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
     return functools.update_wrapper(wrapper, function)

@@ -15,13 +15,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
-from tensorflow_lite_clone.core.forwarding import (
-    MISSING,
-    Missing,
-    Parameters,
-    forwarder,
-    has_parameters,
-)
+from tensorflow_lite_clone.core.forwarding import Missing, Parameters, forwarder, has_parameters
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
@@ -297,11 +291,10 @@ def also_self(function: Any) -> Any:
     def names(parameters: Parameters) -> dict[str, Any]:
         def renamed(args: tuple, kwargs: dict[str, Any]) -> Any:
             args, kwargs = parameters.given(args, kwargs)
-            if "self" in kwargs and "input" not in kwargs:
-                kwargs["input"] = kwargs.pop("self")
-            return function(*args, **kwargs)
+            first = {"input": kwargs.pop("self")} if "self" in kwargs else {}
+            return function(*args, **first, **kwargs)
 
-        return {"MISSING": MISSING, "renamed": renamed}
+        return {"renamed": renamed}
 
     return forwarder(function, _ALSO_SELF, names, Parameters.opened)
 

@@ -8,7 +8,6 @@ Tracebacks and `inspect.getsource` show the lines; the file's name says what the
 from __future__ import annotations
 
 import linecache
-from itertools import count
 from textwrap import indent
 from typing import Any
 
@@ -35,15 +34,14 @@ def fill(template: str, **parts: str) -> str:
     return "\n".join(lines)
 
 
-def define(name: str, text: str, source: str, scope: dict[str, Any]) -> Any:
-    """The function `name` that `text`, made from the template in `source`, defines in `scope`."""
+def define(name: str, text: str, modules: str, scope: dict[str, Any]) -> Any:
+    """The function `name` that `text`, made from templates of `modules`, defines in `scope`."""
+    source = modules.replace(f"{__name__.partition('.')[0]}.", "")
     filename = f"<{name} made from {source}>"
-    if filename in linecache.cache:
-        filename = next(
-            numbered
-            for number in count(2)
-            if (numbered := f"<{name} ({number}) made from {source}>") not in linecache.cache
-        )
+    number = 1
+    while filename in linecache.cache:
+        number += 1
+        filename = f"<{name} ({number}) made from {source}>"
     exec(compile(text, filename, "exec"), scope)
     linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
     return scope[name]

@@ -7,6 +7,7 @@ the same parameters: what the text does not serve is done as if it were not ther
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import NAMES
@@ -40,67 +41,51 @@ if (kind is Tensor or kind is Parameter) and {usual}:
 """
 
 
-def reduction(
-    op: type[Op], refuses: str, *, whole: bool = False
-) -> Callable[[Callable[..., Any]], Any]:
+def reduction(op: type[Op], refuses: str, *, whole: bool = False) -> Any:
     """Serve the usual calls of a reduction, ``(input, dim, keepdim)``, without detours.
 
     All others go to the decorated function: those with more arguments, of tensors without elements
     or of a kind in `refuses`, and with `whole` those with a `dim`.
     """
-    return _with_usual_calls(
-        op,
-        refuses,
-        usual="dim is None and keepdim.__class__ is bool" if whole else "keepdim.__class__ is bool",
-        axis="axes_of(dim, len(shape))",
-        parameters={"axis": "axis", "keepdims": "keepdim", "shape": "shape"},
-    )
+    usual = "keepdim.__class__ is bool" + " and dim is None" * whole
+    parameters = {"axis": "axes_of(dim, len(shape))", "keepdims": "keepdim", "shape": "shape"}
+    return partial(_with_usual_calls, op, refuses, parameters, usual, "")
 
 
-def along_dim(op: type[Op], refuses: str) -> Callable[[Callable[..., Any]], Any]:
+def along_dim(op: type[Op], refuses: str) -> Any:
     """Serve the usual calls, ``(input, dim)``, of an op along one dim without detours.
 
     All others go to the decorated function: with more arguments, of tensors without elements or
     dimensions, or of a kind in `refuses`.
     """
-    return _with_usual_calls(
-        op,
-        refuses,
-        usual="dim.__class__ is int",
-        fits="and -len(shape) <= dim < len(shape)",
-        axis="dim if dim >= 0 else dim + len(shape)",
-        parameters={"axis": "axis"},
-    )
+    parameters = {"axis": "dim if dim >= 0 else dim + len(shape)"}
+    fits = "and -len(shape) <= dim < len(shape)"
+    return partial(_with_usual_calls, op, refuses, parameters, "dim.__class__ is int", fits)
 
 
 def _with_usual_calls(
     op: type[Op],
     refuses: str,
-    *,
-    usual: str,
-    axis: str,
     parameters: dict[str, str],
-    fits: str = "",
-) -> Callable[[Callable[..., Any]], Any]:
-    def decorate(function: Callable[..., Any]) -> Any:
-        general = autocasts(function.__name__)(checked(function))
-        own = parameters_of(general)
-        defaults = dict(zip(own.positional, own.defaults)) | own.keyword_defaults
-        tests = [usual, "not rest", "not more"]
-        tests += [
-            f"{name} is {value}" if value is None else f"{name} == {value!r}"
-            for name, value in defaults.items()
-            if name not in ("input", "dim", "keepdim")
-        ]
-        text = fill(
-            _USUAL,
-            usual=" and ".join(tests),
-            fits=fits,
-            axis=axis,
-            call=call_text(("input",), ROW_MAJOR, parameters=parameters, calls="calls"),
-        )
-        names = {"Parameter": Parameter, "autocast": autocast, "axes_of": axes_of}
-        names |= {"calls": op.calls, "op": op, "refuses": refuses}
-        return forwarder(general, "{usual}\n{inner}", lambda _: NAMES | names, usual=text)
-
-    return decorate
+    usual: str,
+    fits: str,
+    function: Callable[..., Any],
+) -> Any:
+    general = autocasts(function.__name__)(checked(function))
+    own = parameters_of(general)
+    defaults = dict(zip(own.positional, own.defaults)) | own.keyword_defaults
+    served = ("input", "dim", "keepdim")
+    others = [f"{name} == {value!r}" for name, value in defaults.items() if name not in served]
+    text = fill(
+        _USUAL,
+        usual=" and ".join([usual, "not rest", "not more", *others]).replace("== None", "is None"),
+        fits=fits,
+        axis=parameters["axis"],
+        call=call_text(
+            ("input",), ROW_MAJOR, parameters=parameters | {"axis": "axis"}, calls="calls"
+        ),
+    )
+    names = {"Parameter": Parameter, "autocast": autocast, "axes_of": axes_of}
+    names |= {"calls": op.calls, "op": op, "refuses": refuses}
+    body = text.replace("{", "{{").replace("}", "}}") + "\n{inner}"
+    return forwarder(general, body, lambda _: NAMES | names)

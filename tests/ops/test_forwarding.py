@@ -59,7 +59,7 @@ def test_a_traceback_shows_the_lines_of_a_forwarder() -> None:
     with pytest.raises(TypeError) as error:
         wrapper("x", "y")
     *_, frame, inner = traceback.extract_tb(error.value.__traceback__)
-    assert frame.filename.startswith("<_scale") and "core/forwarding.py" in frame.filename
+    assert frame.filename.startswith("<_scale") and __name__ in frame.filename
     assert frame.line == "return function(x, by, plus=plus, name=name)"
     assert inner.line == "return x * by + plus, name"
 
@@ -73,7 +73,7 @@ def test_the_first_argument_by_the_name_self() -> None:
         assert function(self=2, exponent=3) == function(2, 3) == (2, 3, None)
         assert function(2, exponent=3, out=1) == (2, 3, 1)
         for args, kwargs in (((2,), {}), ((2, 3), {"self": 1}), ((), {"self": 1})):
-            with pytest.raises(TypeError, match=r"power\(\) (missing|got an unexpected)"):
+            with pytest.raises(TypeError, match=r"power\(\) (missing|got multiple)"):
                 function(*args, **kwargs)
 
 

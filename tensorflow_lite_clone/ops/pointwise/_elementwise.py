@@ -13,16 +13,14 @@ from typing import Any, NoReturn
 from tensorflow_lite_clone.autograd.apply import (
     NAMES,
     apply,
-    common_backend,
     edges_of,
-    together,
 )
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
     check_writable,
-    into,
+    on_one_backend,
     record_inplace,
     write,
 )
@@ -30,7 +28,6 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
@@ -150,25 +147,6 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
     return as_operands(tuple(known), dtype)
 
 
-def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
-    """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
-    try:
-        return apply(op, *operands, **parameters)
-    except ValueError:
-        broadcast_shapes(*[operand._storage.laid.shape for operand in operands])
-        raise
-
-
-def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
-    arrays = tuple(as_laid(storages) if backend.lays else [s.array for s in storages])
-    try:
-        result = run(op, backend, arrays, parameters)
-        return in_order(op, backend, result, arrays, parameters)
-    except ValueError:
-        broadcast_shapes(*[array.shape for array in arrays])
-        raise
-
-
 def write_pointwise(
     op: type[Pointwise], target: Any, others: tuple = (), parameters: dict | None = None
 ) -> Any:
@@ -187,19 +165,17 @@ def write_pointwise(
         operands = [prepare(op, target)]
     edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
-    storages = tuple([operand._storage for operand in operands])
-    backend = common_backend(storages, op)
-    if backend is None:
-        operands = list(into(target, together(tuple(operands), op)))
-        storages = tuple([operand._storage for operand in operands])
-        backend = storages[0].backend
+    operands, storages = on_one_backend(target, operands, op)
+    backend = target._storage.backend
     array = target._storage.laid
     fits = operands[0] is target and all(
         [broadcasts_to(storage.laid.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
     if writer is None:
-        result = _run(op, backend, storages, parameters)
+        arrays = as_laid(storages) if backend.lays else [storage.array for storage in storages]
+        result = run(op, backend, arrays, parameters)
+        result = in_order(op, backend, result, arrays, parameters)
         check_result(op.name, target, result, backend)
     recorded: type[Op] = op
     if mask and not op.differentiable:  # a comparison: its gradient is zero, as that of signs
@@ -279,8 +255,6 @@ def pointwise(
     op: type[Pointwise], *values: Any, inplace: bool = False, out: Any = None, **parameters: Any
 ) -> Tensor:
     """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
-    if len(values) == 1 and not inplace and out is None:
-        return _apply_to_one(op, values[0], parameters)
     if inplace:
         result = write_pointwise(op, values[0], values[1:], parameters)
         if result is NotImplemented:
@@ -292,7 +266,7 @@ def pointwise(
         operands = promote(op, values)
         if operands is None:
             raise wrong_operands(op.name, *values)
-        result = apply_pointwise(op, *operands, **parameters)
+        result = apply(op, *operands, **parameters)
     return result if out is None else write_out(op.name, out, result, values, elementwise=True)
 
 

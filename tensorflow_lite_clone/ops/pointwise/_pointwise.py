@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import NAMES, wrap
+from tensorflow_lite_clone.autograd.apply import NAMES, apply, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text
@@ -22,7 +22,6 @@ from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
 from tensorflow_lite_clone.core.templates import define, fill
 from tensorflow_lite_clone.dispatch import hooks
@@ -31,7 +30,6 @@ from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
-    apply_pointwise,
     broadcasts_to,
     prepare,
     promote,
@@ -99,18 +97,7 @@ def _make_binary(name, op, slow, differentiable, general, check):
             ):
                 return general(input, other)
         elif kind is float or kind is int:
-            input_storage = input._storage
-            input_array = input_storage.laid
-            letter = input_array.dtype.kind
-            if (
-                autocast
-                or (letter not in "fV" and (letter != "i" or kind is float))
-                or (slow and letter in slow)
-            ):
-                return general(input, other)
-            backend = input_storage.backend
-            other_storage = None
-            other_array = backend.constant(other, input_array.dtype)
+            {number}
         else:
             result = general(input, other)
             return try_overrides(operator, input, other) if result is NotImplemented else result
@@ -118,39 +105,36 @@ def _make_binary(name, op, slow, differentiable, general, check):
 
     def reflected(self, other):
         kind = other.__class__
-        try:
-            self_storage = self._storage
-        except AttributeError:
+        if (kind is not float and kind is not int) or not isinstance(self, Tensor):
             expect_tensor(name, self)
-            raise
-        self_array = self_storage.laid
-        letter = self_array.dtype.kind
-        if (
-            (kind is not float and kind is not int)
-            or (letter not in "fV" and (letter != "i" or kind is float))
-            or (slow and letter in slow)
-            or autocast
-        ):
             result = general(other, self)
             return try_overrides(reflected, self, other) if result is NotImplemented else result
-        backend = self_storage.backend
-        other_storage = None
-        other_array = backend.constant(other, self_array.dtype)
+        {reflected_number}
         {reflected}
 
     return operator, reflected
 """
 
-#: PyTorch's error for operands that do not fit together.
-_EXPLAIN = """
-broadcast_shapes(input_array.shape, other_array.shape)
-if check is not None:
-    check((input, other))
+#: A tensor and a number of Python's that needs no other dtype, as a constant.
+_READ_NUMBER = """
+{x}_storage = {x}._storage
+{x}_array = {x}_storage.laid
+letter = {x}_array.dtype.kind
+if (
+    autocast
+    or (letter not in "fV" and (letter != "i" or kind is float))
+    or (slow and letter in slow)
+):
+    return general({operands})
+backend = {x}_storage.backend
+other_storage = None
+other_array = backend.constant(other, {x}_array.dtype)
 """
 
-_KEEP_NUMBER = """
-if other_storage is None:
-    other_storage = Storage(other_array, backend)
+#: PyTorch's error for dtypes.
+_EXPLAIN = """
+if check is not None:
+    check((input, other))
 """
 
 _WRITE_OUT = """
@@ -159,45 +143,31 @@ if out is not None:
 """
 
 _NAMES = NAMES | {
-    "MANY": MANY,
-    "NotStrided": NotStrided,
-    "Parameter": Parameter,
-    "__name__": __name__,
-    "autocast": autocast,
-    "broadcast_shapes": broadcast_shapes,
-    "cast_operands": cast_operands,
-    "expect_tensor": expect_tensor,
-    "override_or_raise": override_or_raise,
-    "prepare": prepare,
-    "try_overrides": try_overrides,
-    "write_out": write_out,
-}
+    each.__name__: each
+    for each in (
+        NotStrided, Parameter, cast_operands, expect_tensor, override_or_raise,
+        prepare, try_overrides, write_out,
+    )
+} | {"MANY": MANY, "__name__": __name__, "autocast": autocast}  # fmt: skip
 
 
-def _maker(name: str, text: str, **calls: dict[str, Any]) -> Any:
-    """The function `name` of a text, with parts that are calls of an op on some inputs."""
-    same = {"calls": "calls", "differentiable": "differentiable"}
-    texts = {
-        part: call_text(wrap=ELEMENTWISE, **same, **arguments) for part, arguments in calls.items()
-    }
-    return define(name, fill(text, **texts), "ops/pointwise/_pointwise.py", _NAMES)
+def _call(*inputs: str, **more: Any) -> str:
+    """The text of a call of the op of a row."""
+    names = {"calls": "calls", "differentiable": "differentiable"}
+    return call_text(inputs, ELEMENTWISE, **names, **more)
 
 
 _IN_PARTS = "{call} if input_array.size < MANY else backend.large(call, {arguments})"
-_make_unary = _maker(
-    "_make_unary",
-    _UNARY,
-    call={"inputs": ("input",), "lead": "input", "run": _IN_PARTS, "finish": _WRITE_OUT},
-)
-_number = {"optional": ("other",), "keep": _KEEP_NUMBER}
-_make_binary = _maker(
-    "_make_binary",
+_UNARY = fill(_UNARY, call=_call("input", run=_IN_PARTS, finish=_WRITE_OUT))
+_BINARY = fill(
     _BINARY,
-    operator={
-        "inputs": ("input", "other"), "lead": "input", "run": _IN_PARTS, "refused": _EXPLAIN
-    } | _number,
-    reflected={"inputs": ("other", "self"), "lead": "self"} | _number,
-)  # fmt: skip
+    number=fill(_READ_NUMBER, x="input", operands="input, other"),
+    operator=_call("input", "other", optional=("other",), run=_IN_PARTS, refused=_EXPLAIN),
+    reflected_number=fill(_READ_NUMBER, x="self", operands="other, self"),
+    reflected=_call("other", "self", optional=("other",)),
+)
+_make_unary = define("_make_unary", _UNARY, __name__, _NAMES)
+_make_binary = define("_make_binary", _BINARY, __name__, _NAMES)
 
 
 def unary(
@@ -323,7 +293,7 @@ def binary(
             backend = input._storage.backend
             if isinstance(other, backend.array_type):
                 operands = promote(op, (input, wrap(other, backend)))
-        return NotImplemented if operands is None else apply_pointwise(op, *operands)
+        return NotImplemented if operands is None else apply(op, *operands)
 
     operator, reflected = _make_binary(name, op, slow, op.differentiable, general, check)
 

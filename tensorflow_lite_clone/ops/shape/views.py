@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_applier, view_of
+from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_form, view_of
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
@@ -134,8 +134,8 @@ class Expand(Op):
         return g  # the engine sums over what was repeated
 
 
-apply_reshape = view_applier("shape", "source")
-apply_permute = view_applier("axes")
+apply_reshape = view_form("apply_reshape", "shape", "source")
+apply_permute = view_form("apply_permute", "axes")
 
 
 @public("method", flat=True)
