@@ -136,7 +136,7 @@ class _Forwarder:
 
 
 def has_parameters(function: Any) -> bool:
-    """Whether `forwarder` serves a function: not one of any arguments."""
+    """Whether each argument of a function has a parameter, which may be given by name."""
     if "__forwarder__" in function.__globals__:
         return True
     code = originals.get(function, function).__code__

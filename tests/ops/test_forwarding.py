@@ -84,7 +84,20 @@ def test_arguments_that_do_not_fit(args: tuple) -> None:
         wrapper(*args)
 
 
-def test_a_function_of_any_arguments_is_not_served() -> None:
+def test_a_function_of_any_arguments() -> None:
+    def total(first: int, *args: int, plus: int = 0, **more: int) -> tuple:
+        return first + sum(args) + plus, more
+
+    seen: list[tuple] = []
+    wrapper = forwarder(total, _BODY, lambda parameters: {"seen": seen})
+    for _ in range(2):
+        assert wrapper(1, 2, 3, plus=4, other=5) == total(1, 2, 3, plus=4, other=5)
+        assert seen[-1][:2] == ((1, 2, 3), {"plus": 4, "other": 5})
+    with pytest.raises(TypeError, match="first"):
+        wrapper()
+
+
+def test_which_functions_have_parameters() -> None:
     assert has_parameters(_scale)
     assert not has_parameters(lambda *args: None)
     assert not has_parameters(lambda **kwargs: None)
