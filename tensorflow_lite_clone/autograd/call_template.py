@@ -272,11 +272,10 @@ def define_form(
     Its `parameters` are one dictionary, ``**`` a dictionary, or these of the op by name. `apply`
     is asked where the inputs are on several devices, or where something in `unless` holds.
     """
-    head, values = ["op", *inputs], parameters and "parameters"
-    if isinstance(parameters, str):
-        head += [parameters] * bool(parameters)
-    else:
-        head, values = [*head, *parameters], {name: name for name in parameters}
+    names = [parameters] * bool(parameters) if isinstance(parameters, str) else [*parameters]
+    values: Any = "parameters" * bool(parameters)
+    if not isinstance(parameters, str):
+        values = {name: name for name in names}
     storages, arrays, elsewhere = [], [], [*unless]
     for x in inputs:
         absent = f"None if {x} is None else " if x in optional else ""
@@ -290,7 +289,7 @@ def define_form(
     leave = f"if {' or '.join(elsewhere)}:\n    {general}" if elsewhere else ""
     call = call_text(inputs, wrap, parameters=values, optional=optional)
     text = [document, *storages, "backend = x_storage.backend", leave, *arrays, call]
-    return define_call(name, ", ".join(head), *text, scope=scope)
+    return define_call(name, ", ".join(["op", *inputs, *names]), *text, scope=scope)
 
 
 def _tuple(names: list[str]) -> str:

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import expect_long
 from tensorflow_lite_clone.core.standard import fits
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.index._index_tensors import (
     check_mask,
@@ -57,7 +58,8 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     Slices that run backwards give copies. Raises IndexError for what is out of bounds or no
     index.
     """
-    kind, op = type(index), None
+    op: type[Op] | None = None
+    kind = type(index)
     if kind is int:
         op, items = Select, (index, ...)
         array = self._storage.array
