@@ -48,8 +48,8 @@ def reduction(op: type[Op], refuses: str, *, whole: bool = False) -> Any:
     or of a kind in `refuses`, and with `whole` those with a `dim`.
     """
     usual = "keepdim.__class__ is bool" + " and dim is None" * whole
-    parameters = {"axis": "axes_of(dim, len(shape))", "keepdims": "keepdim", "shape": "shape"}
-    return partial(_with_usual_calls, op, refuses, parameters, usual, "")
+    parameters = {"keepdims": "keepdim", "shape": "shape"}
+    return partial(_usual_calls, op, refuses, usual, "", "axes_of(dim, len(shape))", parameters)
 
 
 def along_dim(op: type[Op], refuses: str) -> Any:
@@ -58,33 +58,33 @@ def along_dim(op: type[Op], refuses: str) -> Any:
     All others go to the decorated function: with more arguments, of tensors without elements or
     dimensions, or of a kind in `refuses`.
     """
-    parameters = {"axis": "dim if dim >= 0 else dim + len(shape)"}
     fits = "and -len(shape) <= dim < len(shape)"
-    return partial(_with_usual_calls, op, refuses, parameters, "dim.__class__ is int", fits)
+    axis = "dim if dim >= 0 else dim + len(shape)"
+    return partial(_usual_calls, op, refuses, "dim.__class__ is int", fits, axis, {})
 
 
-def _with_usual_calls(
+def _usual_calls(
     op: type[Op],
     refuses: str,
-    parameters: dict[str, str],
     usual: str,
     fits: str,
+    axis: str,
+    parameters: dict[str, str],
     function: Callable[..., Any],
 ) -> Any:
+    """`function` behind the text for usual calls: those with `input`, `dim` and `keepdim` alone."""
     general = autocasts(function.__name__)(checked(function))
     own = parameters_of(general)
     defaults = dict(zip(own.positional, own.defaults)) | own.keyword_defaults
-    served = ("input", "dim", "keepdim")
-    others = [f"{name} == {value!r}" for name, value in defaults.items() if name not in served]
-    text = fill(
-        _USUAL,
-        usual=" and ".join([usual, "not rest", "not more", *others]).replace("== None", "is None"),
-        fits=fits,
-        axis=parameters["axis"],
-        call=call_text(
-            ("input",), ROW_MAJOR, parameters=parameters | {"axis": "axis"}, calls="calls"
-        ),
-    )
+    others = [
+        f"{name} {'is' if value is None else '=='} {value}"
+        for name, value in defaults.items()
+        if name not in ("input", "dim", "keepdim")
+    ]
+    usual = " and ".join([usual, "not rest", "not more", *others])
+    parameters = {"axis": "axis"} | parameters
+    call = call_text(("input",), ROW_MAJOR, parameters=parameters, calls="calls")
+    text = fill(_USUAL, usual=usual, fits=fits, axis=axis, call=call)
     names = {"Parameter": Parameter, "autocast": autocast, "axes_of": axes_of}
     names |= {"calls": op.calls, "op": op, "refuses": refuses}
     body = text.replace("{", "{{").replace("}", "}}") + "\n{inner}"

@@ -131,17 +131,6 @@ other_storage = None
 other_array = backend.constant(other, {x}_array.dtype)
 """
 
-#: PyTorch's error for dtypes.
-_EXPLAIN = """
-if check is not None:
-    check((input, other))
-"""
-
-_WRITE_OUT = """
-if out is not None:
-    return write_out(name, out, output, (input,), elementwise=True)
-"""
-
 _NAMES = NAMES | {
     each.__name__: each
     for each in (
@@ -158,11 +147,13 @@ def _call(*inputs: str, **more: Any) -> str:
 
 
 _IN_PARTS = "{call} if input_array.size < MANY else backend.large(call, {arguments})"
-_UNARY = fill(_UNARY, call=_call("input", run=_IN_PARTS, finish=_WRITE_OUT))
+_write = "if out is not None:\n    return write_out(name, out, output, (input,), elementwise=True)"
+_check = "if check is not None:\n    check((input, other))"  # PyTorch's errors for dtypes
+_UNARY = fill(_UNARY, call=_call("input", run=_IN_PARTS, finish=_write))
 _BINARY = fill(
     _BINARY,
     number=fill(_READ_NUMBER, x="input", operands="input, other"),
-    operator=_call("input", "other", optional=("other",), run=_IN_PARTS, refused=_EXPLAIN),
+    operator=_call("input", "other", optional=("other",), run=_IN_PARTS, refused=_check),
     reflected_number=fill(_READ_NUMBER, x="self", operands="other, self"),
     reflected=_call("other", "self", optional=("other",)),
 )
