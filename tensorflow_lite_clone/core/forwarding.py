@@ -138,7 +138,7 @@ class _Forwarder:
 def has_parameters(function: Any) -> bool:
     """Whether each argument of a function has a parameter, which may be given by name."""
     if "__forwarder__" in function.__globals__:
-        return True
+        return has_parameters(function.__globals__["__forwarder__"].function)
     code = originals.get(function, function).__code__
     return not (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount)
 

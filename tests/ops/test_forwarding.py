@@ -99,6 +99,9 @@ def test_a_function_of_any_arguments() -> None:
 
 def test_which_functions_have_parameters() -> None:
     assert has_parameters(_scale)
+    for function in (_scale, lambda *args: None):
+        wrapper = forwarder(function, _BODY, lambda parameters: {"seen": []})
+        assert has_parameters(wrapper) is has_parameters(function)
     assert not has_parameters(lambda *args: None)
     assert not has_parameters(lambda **kwargs: None)
 
