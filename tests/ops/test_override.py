@@ -18,8 +18,8 @@ from parameterized import parameterized
 
 from tests.device import ACCELERATED
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import OURS, Trial, serves
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import OURS, GradientCase, representable
 from tests.op_db._device import SELF_CHECK
 
 KEPT = 24  # served calls kept per override
@@ -142,13 +142,13 @@ def run_the_table() -> None:
     for op in OPS:
         for sample in op.samples:
             attempts = [
-                lambda o=op, s=sample, d=dtype: OURS.run(o, *place(draw(o, s, d), OURS))
+                lambda o=op, s=sample, d=dtype: OURS.run(o, *materialize(draw(o, s, d), OURS))
                 for dtype in DTYPES
-                if dtype in op.dtypes and serves(sample, dtype)
+                if dtype in op.dtypes and representable(sample, dtype)
             ]
-            if op.grad and sample.mode != "forward":
+            if op.supports_autograd and sample.mode != "forward":
                 attempts += [
-                    functools.partial(Trial(op, sample).derivative, OURS, order, dtype=dtype)
+                    functools.partial(GradientCase(op, sample).derivative, OURS, order, dtype=dtype)
                     for order, dtype in ((1, "float32"), (2, "float64"))
                 ]
             for attempt in attempts:
