@@ -97,7 +97,7 @@ def test_gradients_of_rows(name, width):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("bad", [-1, 5, 2**31 - 1])
-def test_what_is_out_of_bounds_is_told(dtype, bad):
+def test_gather_and_scatter_out_of_bounds_raise(dtype, bad):
     x, src = tlc.zeros(4, 5), tlc.ones(4, 6)
     index = tlc.zeros(4, 6, dtype=getattr(tlc, dtype))
     index[2, 3] = bad

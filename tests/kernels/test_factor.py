@@ -125,7 +125,7 @@ def test_model_of_systems(kit: Any, dtype: str) -> None:
         close(np.asarray(x), np.linalg.solve(a, b).astype(dtype), dtype)
 
 
-def test_which_batches_are_factored_together(kit: Any) -> None:
+def test_batched_factorization_size_limits(kit: Any) -> None:
     def suits(*shape: int) -> bool:
         return kit._suits_batches(np.broadcast_to(np.float32(0), shape))
 

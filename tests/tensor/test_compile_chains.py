@@ -176,7 +176,7 @@ def test_debug_writes_what_is_done_to_a_tile(tmp_path: Path) -> None:
     compile(program, "program", "exec")
 
 
-def test_what_lies_where_it_lay_is_looked_up_once() -> None:
+def test_compile_replays_views_of_parameters_without_a_call() -> None:
     """A view of a parameter is no call of a replay, and what is held is written where it lies."""
     weight = tlc.nn.Parameter(tensor(0, 3, 3))
     module = tlc.nn.Module()
