@@ -162,19 +162,13 @@ def as_for_large_arrays():
     if BACKEND.name != "numpy":
         yield
         return
-    from tensorflow_lite_clone.backends import numpy
-    from tensorflow_lite_clone.backends.numpy import blocks, gathering
+    from tensorflow_lite_clone.backends.numpy.tuning import tuning
 
+    sizes = {"small_elementwise": 1, "small_normalization": 1, "lstm_columns": 1}
+    sizes |= {"block_elements": 15, "gather_minimum": 1, "gather_row": 1}
     with contextlib.ExitStack() as changed:
-        changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
-        for name in ("_LEAST", "_WIDE"):
-            changed.enter_context(unittest.mock.patch.object(gathering, name, 1))
-        for name in (
-            "activation", "batch_norm", "losses", "normalization", "recurrent",
-            "smooth_activation", "softmax",
-        ):  # fmt: skip
-            module = importlib.import_module(f"{numpy.__name__}.{name}")
-            changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))
+        for name, size in sizes.items():
+            changed.enter_context(unittest.mock.patch.object(tuning, name, size))
         yield
 
 
