@@ -100,7 +100,8 @@ def named(folder: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*.py")):
         if SKIPPED.isdisjoint(path.relative_to(folder).parts):
             tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
-            for name in (path.stem, *names_in(tree)):
+            module = path.parent if path.stem == "__init__" else path
+            for name in (module.stem, *names_in(tree)):
                 if not name.startswith("__"):
                     yield name, path
 
