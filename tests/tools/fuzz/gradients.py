@@ -42,7 +42,7 @@ class Gradient:
         def freeze(leaf: Any) -> Any:
             if not (isinstance(leaf, HostTensor) and leaf.requires_grad) or not next(turn, False):
                 return leaf
-            return leaf._replace(grad=False)
+            return leaf._replace(requires_grad=False)
 
         trial.drawn = tree_map(freeze, trial.drawn)
         trial.inputs = [v for v in tree_leaves(trial.drawn, HostTensor) if v.requires_grad]
