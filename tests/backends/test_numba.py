@@ -100,7 +100,7 @@ def test_an_accelerator_is_asked_first_then_the_backend_then_the_generic(monkeyp
 
 
 def test_a_numba_that_cannot_be_imported_is_left_alone(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer
+    from tensorflow_lite_clone.backends.numba import layer
 
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(UserWarning, match="of no use"):
@@ -401,7 +401,7 @@ def in_units(got: np.ndarray, true: np.ndarray) -> float:
 
 @compiled
 def test_elementary_functions() -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled.kernels import elementary
+    from tensorflow_lite_clone.backends.numba.kernels import elementary
 
     def over(function, x):
         return np.array([function(value) for value in x], np.float64)
@@ -431,7 +431,7 @@ def _doubled(start: int, stop: int, x: np.ndarray) -> None:
 
 @compiled
 def test_machine_code_is_kept_as_long_as_no_file_of_kernels_changes(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled.kernels import jit
+    from tensorflow_lite_clone.backends.numba.kernels import jit
 
     found = []
     for text in ("before", "before", "after"):
