@@ -7,7 +7,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import appliers
 from tensorflow_lite_clone.autograd.node import (
     Leaf,
     Node,
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.autograd.node import (
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
@@ -160,7 +160,7 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     return outputs
 
 
-appliers["apply"] = apply
+late_bound.apply.provide(apply)
 
 
 def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:

@@ -11,14 +11,13 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.late_bound import apply
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
 #: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
 standard_words: dict[str, Any] = {}
 creation_words: dict[str, Any] = {}
-#: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
-appliers: dict[str, Any] = {}
 
 #: In place of ops' gradients, where modes or classes with `__torch_dispatch__` see the operations
 #: of a backward pass that is not recorded: ``gradient(node, grads, needed)``; they may decline.
@@ -48,7 +47,7 @@ class Recorded:
 
     def run(self, op: Any, *tensors: Any, **parameters: Any) -> Any:
         """Apply an op of the table, for words whose name the standard gives another."""
-        return appliers["apply"](op, *tensors, **parameters)
+        return apply(op, *tensors, **parameters)
 
     def __getattr__(self, name: str) -> Any:
         with changing:
@@ -65,7 +64,7 @@ class Recorded:
         if entry is None:
             raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
-            return partial(appliers["apply"], entry)
+            return partial(apply.function, entry)
         if name in _seen_composites:
             return partial(_inlined_or_seen, entry, _seen_composites[name], self)
         return partial(entry, self)

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.distributed import (
     elastic,
     objects,
     point_to_point,
+    sync_batch_norm,  # noqa: F401  (which is provided)
 )
 from tensorflow_lite_clone.distributed.collectives import *  # noqa: F403
 from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _reduce_scatter_base
