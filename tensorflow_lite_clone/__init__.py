@@ -22,6 +22,7 @@ from tensorflow_lite_clone.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from tensorflow_lite_clone.core import compat_path as _compat_path
 from tensorflow_lite_clone.core import dtypes as _dtypes
 from tensorflow_lite_clone.core import late_bound as _late_bound
 from tensorflow_lite_clone.core.device import Device as device
@@ -42,6 +43,8 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import set_printoptions
 from tensorflow_lite_clone.torch_version import __version__ as __version__
+
+_compat_path.mount_compat(__path__, __name__)
 
 newaxis = None
 

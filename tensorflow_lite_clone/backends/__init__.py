@@ -13,8 +13,11 @@ from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.core.device import Device, finders, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
+
+mount_compat(__path__, __name__)
 
 _FOLDERS = {"cpu": "numpy", "cuda": "cupy", "meta": "meta"}  # this package's device types
 _INSTALL = {

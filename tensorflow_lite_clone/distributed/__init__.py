@@ -7,6 +7,7 @@ program that is written for several processes, and is started as one, runs, too.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.distributed import (
     collectives,
     constants,
@@ -41,6 +42,8 @@ from tensorflow_lite_clone.distributed.store import (
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
 from tensorflow_lite_clone.distributed.work import Work
+
+mount_compat(__path__, __name__)  # noqa: F405
 
 __all__ = [
     "Backend",
