@@ -13,8 +13,8 @@ from tensorflow_lite_clone.core.dtypes import bool_, int32
 from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.ops.create import ones, zeros
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import ones, zeros
+from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 
 _DEFAULT_BLOCK = 128  # PyTorch's, which suits its kernels
