@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import move_retained
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import (
     Leaf,
@@ -232,16 +233,11 @@ def common_backend(storages: tuple, op: type[Op]) -> Any:
     return backend
 
 
-#: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
-lifters: list[Any] = []
-
-
 def together(inputs: tuple, op: type[Op]) -> tuple:
     """Inputs of several backends on one; RuntimeError when they lie on different devices."""
-    for lifter in lifters:
-        lifted = lifter(inputs)
-        if lifted is not None:
-            return lifted
+    lifted = interpreters.lift(inputs)
+    if lifted is not None:
+        return lifted
     first, second = list(
         dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
     )[:2]

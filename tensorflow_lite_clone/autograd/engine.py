@@ -16,8 +16,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, unwrappers
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core import locks
@@ -252,8 +253,8 @@ class _Walk:
             have = gx.dtype  # of a sparse gradient never a native one
             if have is not dtype and (create_graph or have != dtype):
                 gx = self._cast(gx, child.backend_of(index), dtype)
-            if create_graph and unwrappers:
-                gx = unwrappers[0](gx)
+            if create_graph and interpreters.dispatch.lowers:
+                gx = interpreters.dispatch.lower(gx)
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, seen_roots
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.interception import overridable
 from tensorflow_lite_clone.core.late_bound import vmap
@@ -55,7 +56,7 @@ def _roots(
                     f"{node.backend.dtypes[native]!r}"
                 )
             if mode.dispatching:
-                roots.append((edge, seen_roots[0](output)))
+                roots.append((edge, interpreters.dispatch.root_gradient(output)))
                 continue
             ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))

@@ -19,14 +19,6 @@ from tensorflow_lite_clone.dispatch.op import TABLE
 standard_words: dict[str, Any] = {}
 creation_words: dict[str, Any] = {}
 
-#: In place of ops' gradients, where modes or classes with `__torch_dispatch__` see the operations
-#: of a backward pass that is not recorded: ``gradient(node, grads, needed)``; they may decline.
-seen_gradients: dict[str, Any] = {}
-#: Gives the gradient of an output of one element, from the output.
-seen_roots: list[Any] = []
-#: Gives the tensor that a class with `__torch_dispatch__` made, in place of one over its handle.
-unwrappers: list[Any] = []
-
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
 
@@ -76,7 +68,8 @@ class Recorded:
 def see_composite(name: str, function: Any) -> None:
     """Let ``function(*tensors, **parameters)`` run in place of a composite's body.
 
-    Where, and that it may decline, is as for `seen_gradients`.
+    That is where modes or classes with `__torch_dispatch__` see the operations of a backward pass
+    that is not recorded. It may decline by returning NotImplemented.
     """
     with changing:
         _seen_composites[name] = function

@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.namespaces import unwrappers
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.determinism import filling
@@ -238,7 +238,7 @@ def _filled_like(
     backend = storage.backend
     if backend.dispatches:
         like = getattr(backend.F, f"{name}_like")(storage.array, dtype=dtype)
-        return unwrappers[0](finish(like, backend, requires_grad))
+        return interpreters.dispatch.lower(finish(like, backend, requires_grad))
     target = backend if device is None else backends.load(device)
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be
