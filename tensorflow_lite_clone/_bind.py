@@ -17,7 +17,7 @@ def bind_tensor() -> None:
         setattr(Tensor, name, function)
     for name, accessor in EXPORTS.get("property", {}).items():
         setattr(Tensor, name, accessor)
-    interception.collectors.append(partial(overridable.add_all, dict(vars(Tensor))))
+    interception.on_first_use.append(partial(overridable.add_all, dict(vars(Tensor))))
 
 
 def bind_storage() -> None:

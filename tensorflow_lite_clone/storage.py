@@ -170,7 +170,7 @@ def _settle_around_a_capture() -> None:
         backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
-capture.boundaries.append(_settle_around_a_capture)
+capture.on_boundary.append(_settle_around_a_capture)
 
 
 @contextmanager

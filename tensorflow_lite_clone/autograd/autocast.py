@@ -159,7 +159,7 @@ def _collected(function: Any, places: tuple[str, ...], names: tuple[str, ...]) -
     )
 
 
-public.wrappers.append(_collected)
+public.on_public.append(_collected)
 
 
 def cast_operands(function: Any, *operands: Any) -> tuple:

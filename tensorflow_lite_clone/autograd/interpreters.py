@@ -1,8 +1,8 @@
 """Who takes part where tensors are not over arrays of a device: `func.vmap`, `python_dispatch`.
 
-Both stand above autograd and ops, whose edges ask them: an interpreter is entered as an attribute of
-`interpreters`, and until then an `Interpreter`, which takes no part, is in its place. What ops do in
-between is the affair of the interpreter's backend.
+Both stand above autograd and ops, whose edges ask them: an interpreter is entered as an attribute
+of `interpreters`, and until then an `Interpreter`, which takes no part, is in its place. What ops
+do in between is the affair of the interpreter's backend.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Interpreter:
         return NotImplemented
 
     def gradient(self, node: Any, grads: list, needed: Any) -> Any:
-        """The gradients of a node's inputs, of a backward pass over Tensors that is not recorded."""
+        """The gradients of a node's inputs, in a backward pass over Tensors without recording."""
         return NotImplemented
 
     def update(self, step: Callable[..., Any], lists: tuple, numbers: dict[str, Any]) -> Any:

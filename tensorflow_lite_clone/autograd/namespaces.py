@@ -15,9 +15,10 @@ from tensorflow_lite_clone.core.late_bound import apply
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
-#: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
-standard_words: dict[str, Any] = {}
-creation_words: dict[str, Any] = {}
+#: The standard's functions over Tensors, and creation functions, which take a device; entered by
+#: `array_api`.
+standard_functions: dict[str, Any] = {}
+creation_functions: dict[str, Any] = {}
 
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
@@ -48,10 +49,10 @@ class Recorded:
         return word
 
     def _find(self, name: str) -> Any:
-        if name in creation_words:
-            return partial(creation_words[name], device=self.backend.device)
-        if name in standard_words:
-            return standard_words[name]
+        if name in creation_functions:
+            return partial(creation_functions[name], device=self.backend.device)
+        if name in standard_functions:
+            return standard_functions[name]
         entry = TABLE.get(name)
         if entry is None:
             raise AttributeError(f"F has no '{name}' over Tensors")

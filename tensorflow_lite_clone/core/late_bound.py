@@ -40,6 +40,9 @@ class LateBound:
         return f"<late-bound {self.name}>"
 
 
+#: ``serves_device_type(name)``: whether a backend serves a device type that PyTorch does not have.
+serves_device_type = LateBound("serves_device_type", lambda name: False)
+
 #: ``apply(op, *tensors, **parameters)``: an op over Tensors, recorded.
 apply = LateBound("autograd.apply.apply")
 #: ``apply_transformed(cls, args)``: an `autograd.Function` inside of a transform of `func`.

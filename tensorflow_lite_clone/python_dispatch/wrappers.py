@@ -295,7 +295,7 @@ def expect(cls: Any) -> None:
         interception.intercept()
 
 
-interception.observers.append(expect)
+interception.on_new_class.append(expect)
 
 
 # -- functions -------------------------------------------------------------------------------------

@@ -39,14 +39,20 @@ def _is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def _targets(node: ast.Import | ast.ImportFrom, package: str, known: set[str]) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-        return
+def module_name_of_import(node: ast.ImportFrom, package: str) -> str:
+    """The absolute name of what a statement imports from."""
     base = node.module or ""
     if node.level:
         above = package.split(".")[: len(package.split(".")) - node.level + 1]
         base = ".".join([*above, *([base] if base else [])])
+    return base
+
+
+def _targets(node: ast.Import | ast.ImportFrom, package: str, known: set[str]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+        return
+    base = module_name_of_import(node, package)
     for alias in node.names:
         # `from .. import storage` imports a module, `from ..storage import Storage` a name of one.
         inner = f"{base}.{alias.name}"
