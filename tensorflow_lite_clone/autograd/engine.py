@@ -1,10 +1,9 @@
 """Backward: walk the graph from its outputs to its leaves, newest node first.
 
 A node's sequence number is higher than those of its inputs, so descending order is topological.
-The walk is iterative; gradients are reduced to their input's shape and dtype here and nowhere
-else; a gradient is accumulated in place only when the engine owns its memory.
-
-A sparse gradient is a sparse tensor from the formula that made it on, in passes over arrays too.
+The walk is iterative; gradients are reduced to their input's shape and dtype here and nowhere else;
+one is accumulated in place only when the engine owns its memory. A sparse gradient is a sparse
+tensor from the formula that made it on, in passes over arrays too.
 """
 
 from __future__ import annotations
