@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import move_retained
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import appliers
 from tensorflow_lite_clone.autograd.node import (
     Leaf,
     Node,
@@ -17,6 +17,7 @@ from tensorflow_lite_clone.autograd.node import (
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
@@ -160,7 +161,7 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     return outputs
 
 
-appliers["apply"] = apply
+late_bound.apply.provide(apply)
 
 
 def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
@@ -232,16 +233,11 @@ def common_backend(storages: tuple, op: type[Op]) -> Any:
     return backend
 
 
-#: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
-lifters: list[Any] = []
-
-
 def together(inputs: tuple, op: type[Op]) -> tuple:
     """Inputs of several backends on one; RuntimeError when they lie on different devices."""
-    for lifter in lifters:
-        lifted = lifter(inputs)
-        if lifted is not None:
-            return lifted
+    lifted = interpreters.lift(inputs)
+    if lifted is not None:
+        return lifted
     first, second = list(
         dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
     )[:2]
