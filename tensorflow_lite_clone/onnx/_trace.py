@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone import storage as storages
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
@@ -106,11 +105,11 @@ class Trace:
         hooks.add(self._noting)
         hooks.writers.append(self._writing)
         hooks.functions.append(self._function)
-        storages.watchers.append(self._written)
+        hooks.memory_writes.append(self._written)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        storages.watchers.remove(self._written)
+        hooks.memory_writes.remove(self._written)
         hooks.functions.remove(self._function)
         hooks.writers.remove(self._writing)
         hooks.remove(self._noting)

@@ -19,8 +19,8 @@ from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.storage import watchers
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Steps in place, by name, for modes and classes that see operations; see `python_dispatch.steps`.
@@ -84,7 +84,7 @@ def count_writes(tensors: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
     for tensor in tensors:
         storage = tensor._storage
-        if watchers:
+        if hooks.memory_writes:
             storage.bump()
         else:
             (storage.root or storage).version += 1

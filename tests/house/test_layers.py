@@ -12,6 +12,7 @@ from tests.house.sources import PACKAGE, imports, module_name, modules
 LAYERS: list[set[str]] = [
     {"_command", "absent_devices", "core", "futures", "version"},
     {"dispatch", "torch_version"},
+    {"trace"},
     {"kernels"},
     {"backends"},
     {"storage"},
