@@ -136,7 +136,7 @@ class _Emission:
         they are the same in both traces."""
         wanted = set(self.run.outputs)
         needed = []
-        for call in reversed(self.run.trace.calls):
+        for call in reversed(self.run.trace.program):
             if not wanted.isdisjoint(call.outputs) and any(
                 [value in wanted and not self._is_fixed(value) for value in call.outputs]
             ):

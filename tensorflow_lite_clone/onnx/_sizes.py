@@ -111,11 +111,11 @@ class Twins:
         self._twins: dict[Value, list[Value]] = {}
         self._calls: dict[Call, list[Call]] = {}
         for other in others:
-            if [call.op for call in trace.calls] != [call.op for call in other.calls]:
+            if [call.op for call in trace.program] != [call.op for call in other.program]:
                 raise OnnxExporterError(
                     "the model runs other ops when the size of a dynamic dimension changes"
                 )
-            for call, twin in zip(trace.calls, other.calls):
+            for call, twin in zip(trace.program, other.program):
                 self._calls.setdefault(call, [call]).append(twin)
                 self.join((*call.inputs, *call.outputs), (*twin.inputs, *twin.outputs))
 

@@ -135,7 +135,6 @@ def test_everything_is_left_after_an_error_inside_and_while_entering() -> None:
 def test_an_observer_can_be_entered_again_but_not_twice() -> None:
     log = Log()
     for _ in range(2):
-        with log:
-            with pytest.raises(RuntimeError, match="this Log is watching already"):
-                log.__enter__()
+        with log, pytest.raises(RuntimeError, match="this Log is watching already"):
+            log.__enter__()
     assert entered() == [0] * len(entered())
