@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.trace import tape
+from tensorflow_lite_clone.trace import tape as tapes
 
 
 class Value:
@@ -58,7 +58,7 @@ class Region(NamedTuple):
     axis: int | None
 
 
-class Trace(tape.OpTape):
+class Trace(tapes.OpTape):
     """A tape of which the `program` has neither views nor writes.
 
     `named` gives the names of parameters and buffers by the identities of their arrays; a name
@@ -73,7 +73,7 @@ class Trace(tape.OpTape):
         self.used: dict[str, tuple[Value, Any]] = {}
         self._named = named
         #: What each array holds, and the version of its memory when it did.
-        self._held: dict[tape.Value, tuple[Value, int]] = {}
+        self._held: dict[tapes.Value, tuple[Value, int]] = {}
         self._inputs: tuple[Value | None, ...] = ()  # of the call that runs
         self._announced = False  # a write that is on the tape
 
@@ -86,7 +86,7 @@ class Trace(tape.OpTape):
         """What an array holds now."""
         return self._content(self.read(array))
 
-    def _content(self, value: tape.Value) -> Value:
+    def _content(self, value: tapes.Value) -> Value:
         """What is read: of a constant something new each time, as arrays that serve as two
         constants in one run may be two in another."""
         held = self._current(value)
@@ -111,7 +111,7 @@ class Trace(tape.OpTape):
         """Calls beside the model's device (lengths, sizes) are not seen."""
         return super().is_seen(arrays) and not any(map(self._is_of_host, arrays))
 
-    def before(self, call: tape.Call) -> None:
+    def before(self, call: tapes.Call) -> None:
         """Find what the arguments hold, before a write changes them."""
         if any([type(value) is list for value in call.args]):
             raise UnsupportedOperatorError(f"'{call.name}' works on lists of tensors")
@@ -119,13 +119,13 @@ class Trace(tape.OpTape):
         if call.kind == "write":
             self._inputs = self._current(call.args[0]), *self._inputs[1:]
 
-    def noted(self, result: Any, call: tape.Call) -> tuple[Any, Any]:
+    def noted(self, result: Any, call: tapes.Call) -> tuple[Any, Any]:
         """UnsupportedOperatorError for what is not on the model's device any more."""
         if self._is_of_host(result):
             raise UnsupportedOperatorError(f"'{call.name}' leaves the model's device")
         return super().noted(result, call)
 
-    def after(self, call: tape.Call) -> None:
+    def after(self, call: tapes.Call) -> None:
         """Make it a call of the program."""
         results = call.results
         is_write = call.kind == "write"
@@ -156,11 +156,11 @@ class Trace(tape.OpTape):
 
     # -- what arrays hold ---------------------------------------------------------------------
 
-    def _hold(self, value: tape.Value, held: Value) -> Value:
+    def _hold(self, value: tapes.Value, held: Value) -> Value:
         self._held[value] = held, value.memory.version
         return held
 
-    def _current(self, value: tape.Value) -> Value:
+    def _current(self, value: tapes.Value) -> Value:
         """What an array holds now, a view as its memory was last written."""
         if value not in self._held:
             base = self._twin(value)
@@ -174,7 +174,7 @@ class Trace(tape.OpTape):
         made = self.add(call.name, inputs, call.kwargs, arrays)
         return self._hold(value, made[call.results.index(value)])
 
-    def _twin(self, value: tape.Value) -> tape.Value | None:
+    def _twin(self, value: tapes.Value) -> tapes.Value | None:
         """The value that an array shows that was made outside of ops from one of the program."""
         base = value.base
         held = None if base is None else self._held.get(base)
@@ -186,7 +186,7 @@ class Trace(tape.OpTape):
             raise UnsupportedOperatorError("a view made outside of ops cannot be exported")
         return base
 
-    def _first(self, value: tape.Value) -> Value:
+    def _first(self, value: tapes.Value) -> Value:
         """What an array from outside holds: a parameter, or a constant."""
         array = value.held()
         name = self._named.get(id(array))
@@ -196,7 +196,7 @@ class Trace(tape.OpTape):
             self.used[name] = Value(array, name=name), self.backend.to_host(array)
         return self._hold(value, self.used[name][0])
 
-    def _write(self, value: tape.Value, held: Value) -> None:
+    def _write(self, value: tapes.Value, held: Value) -> None:
         """Let an array hold what was written, and the memory that it views have it in its place."""
         value = value if value in self._held else value.base or value
         self._hold(value, held)

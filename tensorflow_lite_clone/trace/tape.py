@@ -184,16 +184,16 @@ class Tape:
     def make(self, array: Any, call: Call) -> Value:
         """A value for what a call has made."""
         owner = self.owner_of(array)
-        base = self.base_of(array, owner, call)
+        found = self.base_of(array, owner, call)
+        base = None if found is None else found.base or found
         beside = base is not None and base.call is call  # two parts of what is no value itself
         value = self.new_value(array, owner, call, None if beside else base)
         if base is not None:
             value.memory = base.memory
-        self._made.enter(array, owner, value)
-        return value
+        return self._made.enter(array, owner, value)
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
-        """The value whose memory a new array shares."""
+        """A value whose memory a new array shares."""
         if owner is array:
             return None
         return self._made.find_owned(owner) or self._outside.find_owned(owner)
@@ -316,10 +316,7 @@ class OpTape(Tape, Observer):
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
         """Views are made by ops that say so."""
-        if call.kind != "op" or not call.target.view:
-            return None
-        viewed: Value = call.args[0]
-        return viewed.base or viewed
+        return call.args[0] if call.kind == "op" and call.target.view else None
 
     def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
         """Numbers that ops give are arrays from here on."""
