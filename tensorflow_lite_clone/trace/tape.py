@@ -15,36 +15,24 @@ from tensorflow_lite_clone.dispatch.op import is_op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.trace.observer import Observer
 
-
-class Memory:
-    """What values have in common that share memory: its `version` counts the writes into it, of
-    which `writer` was the last."""
-
-    __slots__ = ("version", "writer")
-
-    def __init__(self) -> None:
-        self.version = 0
-        self.writer: Call | None = None
+_UNKNOWN: tuple[Any, Any] = None, None
 
 
 class Value:
     """An array on a tape: what `call` has made, or one from outside (`call` is None).
 
-    `base` is the value whose `memory` it views, itself no view; None for memory of its own.
+    `base` is the value that it views, itself no view, or None; `memory` the first value with the
+    same memory, whose `version` counts the writes into it.
     """
 
-    __slots__ = ("__weakref__", "base", "call", "dtype", "memory", "reference", "shape")
+    __slots__ = ("__weakref__", "base", "call", "dtype", "held", "memory", "shape", "version")
 
-    reference: Callable[[], Any]
+    held: Callable[[], Any]  # gives the array, if somebody still holds it, else None
 
     def __init__(self, array: Any, owner: Any, call: Call | None, base: Value | None) -> None:
-        self.call, self.base = call, base
-        self.memory = Memory() if base is None else base.memory
+        self.call, self.base, self.memory = call, base, base or self
         self.shape, self.dtype = array.shape, array.dtype
-
-    def held(self) -> Any:
-        """The array, if somebody still holds it, else None."""
-        return self.reference()
+        self.version = 0
 
 
 class Call:
@@ -87,29 +75,30 @@ class Call:
 
 
 class Table:
-    """Values by their arrays and by the arrays that own the memory, as long as these live."""
+    """Values by their arrays, and the first of each memory by the array that owns it.
+
+    An array is forgotten when it is gone, unless the table is to `keep` it.
+    """
 
     def __init__(self, keep: bool = False) -> None:
         self._keep = keep
-        self._values: dict[int, tuple[Callable[[], Any], Value]] = {}
-        self._owners: dict[int, tuple[Callable[[], Any], Value]] = {}
+        self._values: dict[int, tuple[Any, Any]] = {}
+        self._owners: dict[int, tuple[Any, Any]] = {}
 
-    def find(self, array: Any) -> Value | None:
-        """The value of an array."""
-        entry = self._values.get(id(array))
-        return None if entry is None else entry[1]
+    def find(self, array: Any) -> Any:
+        """The value of an array, or None."""
+        return self._values.get(id(array), _UNKNOWN)[1]
 
-    def find_owned(self, owner: Any) -> Value | None:
-        """The first value that was entered of the memory that an array owns."""
-        entry = self._owners.get(id(owner))
-        return None if entry is None else entry[1]
+    def find_owned(self, owner: Any) -> Any:
+        """The value that stands for the memory that an array owns, or None."""
+        return self._owners.get(id(owner), _UNKNOWN)[1]
 
-    def enter(self, array: Any, owner: Any, value: Value) -> Value:
+    def enter(self, array: Any, owner: Any, value: Value) -> Any:
         """Enter the value of an array."""
-        value.reference = reference = self._reference(array, self._values)
+        value.held = reference = self._reference(array, self._values)
         self._values[id(array)] = reference, value
         if id(owner) not in self._owners:
-            self._owners[id(owner)] = self._reference(owner, self._owners), value
+            self._owners[id(owner)] = self._reference(owner, self._owners), value.memory
         return value
 
     def _reference(self, array: Any, entries: dict[int, Any]) -> Callable[[], Any]:
@@ -184,16 +173,15 @@ class Tape:
     def make(self, array: Any, call: Call) -> Value:
         """A value for what a call has made."""
         owner = self.owner_of(array)
-        found = self.base_of(array, owner, call)
-        base = None if found is None else found.base or found
-        beside = base is not None and base.call is call  # two parts of what is no value itself
+        base = self.base_of(array, owner, call)
+        beside = base is not None and base.call is call  # parts of what is no value itself
         value = self.new_value(array, owner, call, None if beside else base)
-        if base is not None:
+        if beside:
             value.memory = base.memory
         return self._made.enter(array, owner, value)
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
-        """A value whose memory a new array shares."""
+        """The value that a new array views, itself no view."""
         if owner is array:
             return None
         return self._made.find_owned(owner) or self._outside.find_owned(owner)
@@ -226,7 +214,7 @@ class Tape:
         self.before(call)
         self.running = True
         try:
-            result = self.execute(call, function, args, kwargs)
+            result = function(*args, **kwargs)
         finally:
             self.running = False
         if result is NotImplemented:  # an override that leaves it to the generic form
@@ -235,10 +223,6 @@ class Tape:
         self.calls.append(call)
         self.after(call)
         return result
-
-    def execute(self, call: Call, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run what is being recorded."""
-        return function(*args, **kwargs)
 
 
 class OpTape(Tape, Observer):
@@ -284,15 +268,14 @@ class OpTape(Tape, Observer):
             return call()
         backend = next(x for x in tensors if x is not None)._storage.backend
         made = Call(name, tuple(self.described(arrays)), parameters, "function", backend)
-        results: tuple = ()
+        results: list[Any] = []
 
-        def arrays_of_results() -> tuple:
-            nonlocal results
-            results = call()
-            return tuple([result._storage.array for result in results])
+        def run() -> list[Any]:
+            results.extend(call())
+            return [result._storage.array for result in results]
 
-        self.record(made, arrays_of_results, (), {})
-        return results
+        self.record(made, run, (), {})
+        return tuple(results)
 
     def around_write(
         self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict[str, Any]
@@ -304,19 +287,20 @@ class OpTape(Tape, Observer):
         backend = self.backends.get(type(arrays[0]))
         made = Call(op, self.described(arrays), parameters, "write", backend)
         made.writes = True
-        memory = made.args[0].memory
 
         def written() -> Any:
             call()
-            memory.version += 1
-            memory.writer = made
+            made.args[0].memory.version += 1
             return arrays[0]
 
         self.record(made, written, (), {})
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
         """Views are made by ops that say so."""
-        return call.args[0] if call.kind == "op" and call.target.view else None
+        if call.kind != "op" or not call.target.view:
+            return None
+        viewed: Value = call.args[0]
+        return viewed.base or viewed
 
     def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
         """Numbers that ops give are arrays from here on."""

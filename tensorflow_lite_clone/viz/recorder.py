@@ -173,16 +173,18 @@ class Recorder(OpTape):
         if not numbers:
             self._numbers.clear()
 
-    def execute(self, call: Call, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """Run it, and note how many microseconds it took if times are wanted."""
-        if not self._timed:
-            return function(*args, **kwargs)
-        call.backend.synchronize()
-        start = perf_counter()
-        result = function(*args, **kwargs)
-        call.backend.synchronize()
-        self._took = (perf_counter() - start) * 1e6
-        return result
+    def record(self, call: Call, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Note a call, and how many microseconds it took if times are wanted."""
+
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            call.backend.synchronize()
+            start = perf_counter()
+            result = function(*args, **kwargs)
+            call.backend.synchronize()
+            self._took = (perf_counter() - start) * 1e6
+            return result
+
+        return super().record(call, timed if self._timed else function, args, kwargs)
 
     def after(self, call: Call) -> None:
         """Make a node of it, unless nothing was computed."""

@@ -62,7 +62,7 @@ class Program:
         if len(given) != 1 or given[0].array is None or given[0] is value:
             return False
         if value.array is None:
-            value.array = value.held()
+            value.array = value.alive()
         if value.array is None:
             value.array = entry.target(*_plain(entry.args), **_plain(entry.kwargs))
         return True
@@ -203,7 +203,7 @@ def _place(tape: Tape) -> None:
     """Find the values that are held from outside: they lie where they lie for good."""
     for value in tape.made:  # parents come before what shares their memory
         if value.base is None or value.base.array is not None:
-            value.array = value.held()
+            value.array = value.alive()
 
 
 def _plain(described: Any) -> Any:

@@ -47,9 +47,9 @@ class Value(tapes.Value):
         self.offset = array.ctypes.data - owner.ctypes.data if array is not owner else 0
         self.strides = array.strides
 
-    def held(self) -> Any:
+    def alive(self) -> Any:
         """The array that was made while captured, if somebody still holds it or its memory."""
-        array, root = self.reference(), self.root()
+        array, root = self.held(), self.root()
         if array is None and root is not None:
             memory = root.ravel("K")
             array = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
@@ -133,7 +133,7 @@ class Tape(tapes.Tape):
             self._writes = True
             return
         value: Any = self.pool.find(array) or self.pool.find_owned(root_of(array))
-        if value is None or (value.base or value) not in self.made:
+        if value is None or value.memory not in self.made:
             self._before[id(array)] = array, array.copy()
             self._writes = True
 
