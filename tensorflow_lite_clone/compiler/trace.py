@@ -6,7 +6,7 @@ import contextlib
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd import engine, node
@@ -99,17 +99,12 @@ class Trace(Observer):
                     if tensor is not None:
                         self._leaves[id(tensor)] = edge[0].reference
 
-    def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs in place of an op: it notes the arrays that are read."""
-
-        def noted(*arrays: Any, **parameters: Any) -> Any:
-            if self.is_here():
-                for array in arrays:
-                    if array is not None and array.__class__ is not list:
-                        self._note(array)
-            return call(*arrays, **parameters)
-
-        return noted
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Note the arrays that an op has read."""
+        if self.is_here():
+            for array in arrays:
+                if array is not None and array.__class__ is not list:
+                    self._note(array)
 
     def _note(self, array: Any) -> None:
         key = id(array)

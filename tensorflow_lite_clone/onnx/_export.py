@@ -247,9 +247,9 @@ def _warn_of_frozen(example: _Example, run: Run) -> None:
     except Exception:  # the example's order may matter to the model, as that of lengths does
         return
     before, after = [[value.constant for value in t.constants] for t in (run.trace, trace)]
-    if [call.op for call in run.trace.program] != [call.op for call in trace.program] or not all(
-        map(equal, before, after)
-    ):
+    if [call.name for call in run.trace.program] != [
+        call.name for call in trace.program
+    ] or not all(map(equal, before, after)):
         warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=level_outside())
 
 
@@ -263,7 +263,7 @@ def _names_of(run: Run, given: Sequence[str] | None, example: _Example) -> list[
         )
     taken = {*names, *example.tensors, *run.trace.used}
     for value in run.outputs[len(names) :]:
-        word = value.call.op if value.call is not None else "output"
+        word = value.call.name if value.call is not None else "output"
         name, number = word, 0
         while name in taken:
             number += 1

@@ -14,6 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Call
 from tensorflow_lite_clone.trace import tape as tapes
 
 
@@ -34,18 +35,6 @@ class Value:
         self.call = call
         self.name = name
         self.constant = constant
-
-
-class Call:
-    """One op on values."""
-
-    __slots__ = ("inputs", "op", "outputs", "parameters")
-
-    def __init__(self, op: str, inputs: tuple[Value | None, ...], parameters: dict) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.parameters = parameters
-        self.outputs: tuple[Value, ...] = ()
 
 
 class Region(NamedTuple):
@@ -95,15 +84,13 @@ class Trace(tapes.OpTape):
             self.constants.append(held)
         return held
 
-    def add(self, op: str, inputs: tuple, parameters: dict, arrays: list) -> tuple[Value, ...]:
+    def add(self, op: str, inputs: tuple, parameters: dict, arrays: list) -> list[Value]:
         """A call of the program whose results lie in `arrays`."""
-        made = Call(op, inputs, parameters)
+        made = Call(op, inputs, parameters, "function")
         fixed = all([value is None or value.constant is not None for value in inputs])
-        made.outputs = tuple(
-            [Value(x, made, constant=self._host(x) if fixed else None) for x in arrays]
-        )
+        made.result = [Value(x, made, constant=self._host(x) if fixed else None) for x in arrays]
         self.program.append(made)
-        return made.outputs
+        return made.result
 
     # -- what the tape tells ------------------------------------------------------------------
 
@@ -111,7 +98,7 @@ class Trace(tapes.OpTape):
         """Calls beside the model's device (lengths, sizes) are not seen."""
         return super().is_seen(arrays) and not any(map(self._is_of_host, arrays))
 
-    def before(self, call: tapes.Call) -> None:
+    def before(self, call: Call) -> None:
         """Find what the arguments hold, before a write changes them."""
         if any([type(value) is list for value in call.args]):
             raise UnsupportedOperatorError(f"'{call.name}' works on lists of tensors")
@@ -119,13 +106,13 @@ class Trace(tapes.OpTape):
         if call.kind == "write":
             self._inputs = self._current(call.args[0]), *self._inputs[1:]
 
-    def noted(self, result: Any, call: tapes.Call) -> tuple[Any, Any]:
+    def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
         """UnsupportedOperatorError for what is not on the model's device any more."""
         if self._is_of_host(result):
             raise UnsupportedOperatorError(f"'{call.name}' leaves the model's device")
         return super().noted(result, call)
 
-    def after(self, call: tapes.Call) -> None:
+    def after(self, call: Call) -> None:
         """Make it a call of the program."""
         results = call.results
         is_write = call.kind == "write"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from math import prod
 from typing import Any
@@ -102,18 +102,10 @@ class Survey(Observer):
             self._watch.stack[-1].copies += 1
             self._watch.stack[-1].copied += size
 
-    def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs in place of an op: it counts what the op costs in the forward pass."""
-        if not op.cost.product:
-            return call
-
-        def counted(*arrays: Any, **parameters: Any) -> Any:
-            result = call(*arrays, **parameters)
-            if self._watch.in_forward():
-                self._watch.stack[-1].flops += flops_of(op, arrays, parameters, result)
-            return result
-
-        return counted
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Count what a product costs in the forward pass."""
+        if op.cost.product and self._watch.in_forward():
+            self._watch.stack[-1].flops += flops_of(op, arrays, parameters, result)
 
     def _new(self, storage: Storage, seen: WeakSet[Storage]) -> int:
         """Bytes of the memory that `storage` is (part of), 0 if it was seen."""

@@ -33,11 +33,11 @@ class Observer:
     Example::
 
         class Names(Observer):
-            def around_op(self, op, backend, call):
-                print(op.name)  # once for each op and backend that runs
-                return call
+            def on_op(self, op, backend, arrays, parameters, result):
+                print(op.name)
     """
 
+    on_op: Any = None  # after every op
     around_op: Any = None
     around_write: Any = None
     around_function: Any = None
@@ -70,9 +70,10 @@ class Observer:
                     stack.callback(entries.remove, hook)
             for handle in self.registrations():
                 stack.callback(handle.remove)
-            if self.around_op is not None:
-                hooks.add(self.around_op)
-                stack.callback(hooks.remove, self.around_op)
+            wrapper = self.around_op or (self.on_op and self._with_on_op)
+            if wrapper:
+                hooks.add(wrapper)
+                stack.callback(hooks.remove, wrapper)
             self._exit = stack.pop_all()
         self._thread = get_ident()
         return self
@@ -82,3 +83,11 @@ class Observer:
         self._thread = 0
         self._exit.close()
         self._exit = None
+
+    def _with_on_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        def observed(*arrays: Any, **parameters: Any) -> Any:
+            result = call(*arrays, **parameters)
+            self.on_op(op, backend, arrays, parameters, result)
+            return result
+
+        return observed

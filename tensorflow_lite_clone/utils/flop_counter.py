@@ -315,24 +315,16 @@ class FlopCounterMode(Observer):
             counts = self.flop_counts.setdefault(path, {})
             counts[name] = counts.get(name, 0) + flops
 
-    def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs in place of an op: it counts what the op costs, if that has a formula."""
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Count what an op costs, if it has a formula."""
         formula = self.flop_registry.get(op.name)
-        if formula is None:
-            return call
-
-        def counted(*arrays: Any, **parameters: Any) -> Any:
-            result = call(*arrays, **parameters)
-            if self.is_here():
-                if hasattr(formula, "_get_raw"):
-                    flops = formula(*arrays, out_val=result, **parameters)
-                else:
-                    shapes = map(get_shape, arrays)
-                    flops = formula(*shapes, out_shape=get_shape(result), **parameters)
-                self._count(op.name, flops, backend)
-            return result
-
-        return counted
+        if formula is None or not self.is_here():
+            return
+        if hasattr(formula, "_get_raw"):
+            flops = formula(*arrays, out_val=result, **parameters)
+        else:
+            flops = formula(*map(get_shape, arrays), out_shape=get_shape(result), **parameters)
+        self._count(op.name, flops, backend)
 
     def on_node(self, node: Any) -> None:
         """Remember in which modules a node of the graph was made."""

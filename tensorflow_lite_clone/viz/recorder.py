@@ -7,7 +7,6 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,7 +17,6 @@ from tensorflow_lite_clone.nn.modules.module import (
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from tensorflow_lite_clone.storage import lying_as_told
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 from tensorflow_lite_clone.trace import Call, OpTape, Value, values_in
@@ -62,12 +60,6 @@ class Recorder(OpTape):
         if isinstance(model, Module):
             self._paths = {id(module): path for path, module in [*model.named_modules()][::-1]}
             self._learn(model, "", recurse=True)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """While this is open, what runs becomes nodes."""
-        with lying_as_told(), self:
-            yield
 
     def registrations(self) -> Iterator[Any]:
         """Follow calls of modules."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +94,17 @@ def test_another_thread_is_told_from_the_one_that_entered() -> None:
     assert not log.is_here()
 
 
+def test_an_observer_may_look_at_ops_that_have_run() -> None:
+    class Shapes(Observer):
+        def on_op(self, op, backend, arrays, parameters, result):
+            seen.append((op.name, [x.shape for x in arrays], parameters, result.shape))
+
+    seen = []
+    with Shapes():
+        tlc.ones(2, 3).sum(1)
+    assert next(one for one in seen if one[0] == "sum")[1::2] == ([(2, 3)], (2,))
+
+
 def test_only_the_methods_that_are_defined_are_entered() -> None:
     class Waits(Observer):
         def __init__(self):
@@ -138,3 +151,23 @@ def test_an_observer_can_be_entered_again_but_not_twice() -> None:
         with log, pytest.raises(RuntimeError, match="this Log is watching already"):
             log.__enter__()
     assert entered() == [0] * len(entered())
+
+
+# Who enters hooks without an observer, and why.
+ELSEWHERE = {
+    "backends/cupy/backend.py": "while a graph is captured its hooks are the innermost",
+    "backends/cupy/record.py": "its hook comes before those of captures that run already",
+    "dispatch/capture.py": "it lies below",
+}
+
+
+def test_hooks_are_entered_by_observers_alone() -> None:
+    root = Path(tlc.__file__).parent
+    lists = "|".join([name for name, value in vars(hooks).items() if isinstance(value, list)])
+    entering = re.compile(rf"\bhooks\.(add\(|({lists})\.(append|insert)\()")
+    found = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if entering.search(path.read_text())
+    }
+    assert found == {*ELSEWHERE, "trace/observer.py"}

@@ -19,7 +19,7 @@ import numpy as np
 from tensorflow_lite_clone.core.live import LiveNumber
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.op import TABLE
-from tensorflow_lite_clone.trace import Call
+from tensorflow_lite_clone.trace import Call, Observer
 from tensorflow_lite_clone.trace import tape as tapes
 
 #: Words whose results' shapes are values: they cannot be replayed.
@@ -234,12 +234,18 @@ def written(call: Callable[..., Any]) -> Callable[..., Any]:
     return write
 
 
-def writing(op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
-    """A hook around writes (see `hooks.writers`): they are noted where they are looked up."""
-    tape = here.tape
-    if tape is not None and not tape.running:
-        tape.will_write(arrays[0])
-    call()
+class _Writes(Observer):
+    """Calls of writes are noted where they are looked up: here is said where they write."""
+
+    def around_write(self, op: Any, call: Any, arrays: tuple, parameters: dict) -> None:
+        tape = here.tape
+        if tape is not None and not tape.running:
+            tape.will_write(arrays[0])
+        call()
+
+
+#: Entered while there are captures.
+writes = _Writes()
 
 
 class Drawn:
