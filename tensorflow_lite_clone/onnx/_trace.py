@@ -134,10 +134,9 @@ class Trace(tapes.OpTape):
             return
         announced, self._announced = self._announced, False
         value = self.find(storage.array)
-        held = None if announced or value is None else self._held.get(value)
-        if held is None:
+        if announced or value is None or value not in self._held:
             return
-        if held[0].call is not None:
+        if self._held[value][0].call is not None:
             raise UnsupportedOperatorError("an in-place write outside of ops cannot be exported")
         del self._held[value]  # a constant (a running statistic) that changed
 

@@ -173,11 +173,9 @@ class Tape:
     def make(self, array: Any, call: Call) -> Value:
         """A value for what a call has made."""
         owner = self.owner_of(array)
-        base = self.base_of(array, owner, call)
-        beside = base is not None and base.call is call  # parts of what is no value itself
-        value = self.new_value(array, owner, call, None if beside else base)
-        if beside:
-            value.memory = base.memory
+        value = self.new_value(array, owner, call, self.base_of(array, owner, call))
+        if value.base is not None and value.base.call is call:  # parts of what is no value itself
+            value.base = None
         return self._made.enter(array, owner, value)
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
@@ -310,7 +308,7 @@ class OpTape(Tape, Observer):
         return super().noted(result, call)
 
 
-def values_in(described: Any) -> Iterator[Value]:
+def values_in(described: Any) -> Iterator[Any]:
     """The values in a description of arguments or results, or in a call."""
     if isinstance(described, Value):
         yield described

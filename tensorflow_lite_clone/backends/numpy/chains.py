@@ -185,5 +185,5 @@ def _results(entry: Call) -> list[Any]:
 
 def _root(value: Value) -> int:
     """What stands for the memory of a value."""
-    memory: Any = value.memory
+    memory = value.memory
     return id(memory) if memory.call is not None else id(root_of(memory.array))

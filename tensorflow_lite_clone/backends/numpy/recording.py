@@ -39,6 +39,9 @@ class Value(tapes.Value):
 
     __slots__ = ("array", "offset", "root", "shared", "strides")
 
+    base: Value | None
+    memory: Value
+
     def __init__(self, array: Any, owner: Any, call: Call | None, base: Value | None) -> None:
         super().__init__(array, owner, call, base)
         self.array = array if call is None else None
