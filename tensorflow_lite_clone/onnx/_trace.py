@@ -86,11 +86,11 @@ class Trace(tapes.OpTape):
 
     def add(self, op: str, inputs: tuple, parameters: dict, arrays: list) -> list[Value]:
         """A call of the program whose results lie in `arrays`."""
-        made = Call(op, inputs, parameters, "function")
+        added = Call(op, inputs, parameters, "function")
         fixed = all([value is None or value.constant is not None for value in inputs])
-        made.result = [Value(x, made, constant=self._host(x) if fixed else None) for x in arrays]
-        self.program.append(made)
-        return made.result
+        added.result = [Value(x, added, constant=self._host(x) if fixed else None) for x in arrays]
+        self.program.append(added)
+        return added.result
 
     # -- what the tape tells ------------------------------------------------------------------
 
@@ -106,11 +106,11 @@ class Trace(tapes.OpTape):
         if call.kind == "write":
             self._inputs = self._current(call.args[0]), *self._inputs[1:]
 
-    def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """UnsupportedOperatorError for what is not on the model's device any more."""
         if self._is_of_host(result):
             raise UnsupportedOperatorError(f"'{call.name}' leaves the model's device")
-        return super().noted(result, call)
+        return super().describe_result(result, call)
 
     def after(self, call: Call) -> None:
         """Make it a call of the program."""
@@ -119,13 +119,13 @@ class Trace(tapes.OpTape):
         if not is_write and any([value in call.args for value in results]):
             return  # nothing was computed
         arrays = [value.held() for value in results]
-        made = self.add(call.name, self._inputs, call.kwargs, arrays)
+        added = self.add(call.name, self._inputs, call.kwargs, arrays)
         if is_write:
-            made[0].constant = None  # it is made in the exported program
+            added[0].constant = None  # it is made in the exported program
             self._announced = True
-            self._write(results[0], made[0])
+            self._write(results[0], added[0])
             return
-        for value, held in zip(results, made, strict=True):
+        for value, held in zip(results, added, strict=True):
             self._hold(value, held)
 
     def on_memory_write(self, storage: Any) -> None:
@@ -157,8 +157,8 @@ class Trace(tapes.OpTape):
         call = value.call
         inputs = (self._current(call.args[0]),)
         arrays = [result.held() for result in call.results]
-        made = self.add(call.name, inputs, call.kwargs, arrays)
-        return self._hold(value, made[call.results.index(value)])
+        added = self.add(call.name, inputs, call.kwargs, arrays)
+        return self._hold(value, added[call.results.index(value)])
 
     def _twin(self, value: tapes.Value) -> tapes.Value | None:
         """The value that an array shows that was made outside of ops from one of the program."""
@@ -190,9 +190,9 @@ class Trace(tapes.OpTape):
         if base is None or not prod(value.shape):
             return
         where = region_of(self.backend, base.held(), value.held())
-        (made,) = self.add("write_region", (self._held[base][0], held), where, [base.held()])
-        made.constant = None
-        self._hold(base, made)
+        (added,) = self.add("write_region", (self._held[base][0], held), where, [base.held()])
+        added.constant = None
+        self._hold(base, added)
 
     def _is_of_host(self, array: Any) -> bool:
         return type(array) is np.ndarray and self.backend.array_type is not np.ndarray

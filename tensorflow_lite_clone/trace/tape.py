@@ -19,7 +19,7 @@ _UNKNOWN: tuple[Any, Any] = None, None
 
 
 class Value:
-    """An array on a tape: what `call` has made, or one from outside (`call` is None).
+    """An array on a tape: what `call` has computed, or one from outside (`call` is None).
 
     `base` is the value that it views, itself no view, or None; `memory` the first value with the
     same memory, whose `version` counts the writes into it.
@@ -112,18 +112,18 @@ class Table:
 
 
 class Tape:
-    """Calls in order. `record` makes one and notes it; calls inside of it are its own affair.
+    """Calls in order. `record` runs one and adds it; calls inside of it are its own affair.
 
-    `keep`: arrays stay alive as long as the tape. `made`: the table of what calls have made, which
-    tapes may have in common.
+    `keep`: arrays stay alive as long as the tape. `table`: of what calls have computed, which
+    tapes may share.
     """
 
-    new_value: type[Any] = Value
+    value_type: type[Any] = Value
 
-    def __init__(self, keep: bool = False, made: Table | None = None) -> None:
+    def __init__(self, keep: bool = False, table: Table | None = None) -> None:
         self.calls: list[Call] = []
-        self.running = False  # a call that is noted is under way
-        self._made = Table(keep) if made is None else made
+        self.running = False  # a recorded call is under way
+        self._computed = Table(keep) if table is None else table
         self._outside = Table(keep)
 
     # -- what readers may define --------------------------------------------------------------
@@ -153,57 +153,57 @@ class Tape:
 
     def find(self, array: Any) -> Value | None:
         """The value of an array, if it is on the tape."""
-        return self._made.find(array) or self._outside.find(array)
+        return self._computed.find(array) or self._outside.find(array)
 
     def add_input(self, array: Any) -> Value:
         """Enter an array from outside of which views may be made by other ways than by calls."""
         owner = self.owner_of(array)
-        return self._made.enter(array, owner, self.new_value(array, owner, None, None))
+        return self._computed.enter(array, owner, self.value_type(array, owner, None, None))
 
     def read(self, array: Any, listed: bool = False) -> Value:
         """The value of an argument, which comes from outside if it is on no tape yet."""
-        return self._made.find(array) or self._outside.find(array) or self.outside(array)
+        return self._computed.find(array) or self._outside.find(array) or self.add_outside(array)
 
-    def outside(self, array: Any) -> Value:
-        """A value for an array that no call has made, though it may view what one has made."""
+    def add_outside(self, array: Any) -> Value:
+        """A value for an array that no call has computed, though it may view what one has."""
         owner = self.owner_of(array)
-        base = self._made.find_owned(owner) or self._outside.find(owner)
-        return self._outside.enter(array, owner, self.new_value(array, owner, None, base))
+        base = self._computed.find_owned(owner) or self._outside.find(owner)
+        return self._outside.enter(array, owner, self.value_type(array, owner, None, base))
 
-    def make(self, array: Any, call: Call) -> Value:
-        """A value for what a call has made."""
+    def add_result(self, array: Any, call: Call) -> Value:
+        """A value for what a call has computed."""
         owner = self.owner_of(array)
-        value = self.new_value(array, owner, call, self.base_of(array, owner, call))
+        value = self.value_type(array, owner, call, self.base_of(array, owner, call))
         if value.base is not None and value.base.call is call:  # parts of what is no value itself
             value.base = None
-        return self._made.enter(array, owner, value)
+        return self._computed.enter(array, owner, value)
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
         """The value that a new array views, itself no view."""
         if owner is array:
             return None
-        return self._made.find_owned(owner) or self._outside.find_owned(owner)
+        return self._computed.find_owned(owner) or self._outside.find_owned(owner)
 
     # -- calls --------------------------------------------------------------------------------
 
-    def described(self, value: Any, listed: bool = False) -> Any:
+    def describe(self, value: Any, listed: bool = False) -> Any:
         """An argument with values in place of arrays; `listed`: it is part of a list."""
         if self.is_array(value):
             return self.read(value, listed)
         kind = value.__class__
         if kind is list or kind is tuple:
-            return kind([self.described(entry, listed or kind is list) for entry in value])
+            return kind([self.describe(entry, listed or kind is list) for entry in value])
         if kind is dict:
-            return {name: self.described(entry, listed) for name, entry in value.items()}
+            return {name: self.describe(entry, listed) for name, entry in value.items()}
         return self.constant(value)
 
-    def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """A result as it is handed on, and with values in place of arrays."""
         if self.is_array(result):
-            return result, self.find(result) or self.make(result, call)
+            return result, self.find(result) or self.add_result(result, call)
         kind = result.__class__
         if kind is tuple or kind is list:
-            pairs = [self.noted(entry, call) for entry in result]
+            pairs = [self.describe_result(entry, call) for entry in result]
             return kind([pair[0] for pair in pairs]), [pair[1] for pair in pairs]
         return result, None
 
@@ -217,7 +217,7 @@ class Tape:
             self.running = False
         if result is NotImplemented:  # an override that leaves it to the generic form
             return result
-        result, call.result = self.noted(result, call)
+        result, call.result = self.describe_result(result, call)
         self.calls.append(call)
         self.after(call)
         return result
@@ -246,16 +246,16 @@ class OpTape(Tape, Observer):
         self.backends[backend.array_type] = backend
 
         def ordered(*arrays: Any, **parameters: Any) -> Any:
-            # Here and not by the caller, who would copy the array that is noted.
+            # Here and not by the caller, who would copy the array that is recorded.
             return in_order(op, backend, call(*arrays, **parameters), arrays, parameters)
 
-        def taped(*arrays: Any, **parameters: Any) -> Any:
+        def recorded(*arrays: Any, **parameters: Any) -> Any:
             if not self.is_seen(arrays):
                 return call(*arrays, **parameters)
-            made = Call(op, self.described(arrays), parameters, "op", backend)
-            return self.record(made, ordered, arrays, parameters)
+            entry = Call(op, self.describe(arrays), parameters, "op", backend)
+            return self.record(entry, ordered, arrays, parameters)
 
-        return taped
+        return recorded
 
     def around_function(
         self, name: str, call: Callable[[], tuple], tensors: tuple, parameters: dict[str, Any]
@@ -265,14 +265,14 @@ class OpTape(Tape, Observer):
         if not self.is_seen(arrays):
             return call()
         backend = next(x for x in tensors if x is not None)._storage.backend
-        made = Call(name, tuple(self.described(arrays)), parameters, "function", backend)
+        entry = Call(name, tuple(self.describe(arrays)), parameters, "function", backend)
         results: list[Any] = []
 
         def run() -> list[Any]:
             results.extend(call())
             return [result._storage.array for result in results]
 
-        self.record(made, run, (), {})
+        self.record(entry, run, (), {})
         return tuple(results)
 
     def around_write(
@@ -283,15 +283,15 @@ class OpTape(Tape, Observer):
             call()
             return
         backend = self.backends.get(type(arrays[0]))
-        made = Call(op, self.described(arrays), parameters, "write", backend)
-        made.writes = True
+        entry = Call(op, self.describe(arrays), parameters, "write", backend)
+        entry.writes = True
 
         def written() -> Any:
             call()
-            made.args[0].memory.version += 1
+            entry.args[0].memory.version += 1
             return arrays[0]
 
-        self.record(made, written, (), {})
+        self.record(entry, written, (), {})
 
     def base_of(self, array: Any, owner: Any, call: Call) -> Value | None:
         """Views are made by ops that say so."""
@@ -300,12 +300,12 @@ class OpTape(Tape, Observer):
         viewed: Value = call.args[0]
         return viewed.base or viewed
 
-    def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """Numbers that ops give are arrays from here on."""
         backend = call.backend
         if call.kind == "op" and type(result) not in (backend.array_type, tuple, list, type(None)):
             result = backend.asarray(result)
-        return super().noted(result, call)
+        return super().describe_result(result, call)
 
 
 def values_in(described: Any) -> Iterator[Any]:

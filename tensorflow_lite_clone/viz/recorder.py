@@ -211,13 +211,13 @@ class Recorder(OpTape):
         node.notes["version"] = f"{target.memory.version} of this memory"
         self._show(target, node)
 
-    def on_node(self, made: Any) -> None:
+    def on_node(self, created: Any) -> None:
         """Note the number of the autograd node of the newest operation."""
         node = self._newest
         if self.running or not self.is_here() or node is None:
             return
         if node.sequence < 0:
-            node.sequence = made.sequence
+            node.sequence = created.sequence
 
     # -- values -------------------------------------------------------------------------------
 

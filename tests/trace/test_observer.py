@@ -85,7 +85,7 @@ def test_regions_functions_storages_and_launches_have_methods_as_well() -> None:
     assert {"batch", "cells", "storage"} <= set(log.seen)
 
 
-def test_another_thread_is_told_from_the_one_that_entered() -> None:
+def test_is_here_holds_in_the_thread_that_entered() -> None:
     with Log() as log:
         other = threading.Thread(target=lambda: tlc.ones(2).exp())
         other.start()

@@ -88,7 +88,7 @@ def test_copies_are_writes_without_an_op() -> None:
     assert tape.calls[-1].name == "copy_into"
 
 
-def test_arrays_are_held_weakly_unless_they_are_to_be_kept() -> None:
+def test_arrays_are_held_weakly_unless_the_tape_keeps_them() -> None:
     for keep in (False, True):
         with OpTape(keep) as tape:
             x = tlc.ones(3).exp()
@@ -135,8 +135,8 @@ def test_an_error_leaves_the_tape_ready() -> None:
 
 def test_functions_over_arrays_can_be_recorded_by_hand() -> None:
     tape, x = Tape(), np.ones((2, 2))
-    y = tape.record(Call(np.stack, tape.described(([x, x],)), {}), np.stack, ([x, x],), {})
-    call = Call(operator.getitem, tape.described((y, 0)), {})
+    y = tape.record(Call(np.stack, tape.describe(([x, x],)), {}), np.stack, ([x, x],), {})
+    call = Call(operator.getitem, tape.describe((y, 0)), {})
     row = tape.record(call, operator.getitem, (y, 0), {})
     stack, item = tape.calls
     assert stack.args == ([tape.find(x), tape.find(x)],) and stack.name == "stack"
@@ -147,7 +147,7 @@ def test_functions_over_arrays_can_be_recorded_by_hand() -> None:
 
 def test_two_parts_of_what_is_no_value_share_memory_without_a_base() -> None:
     tape, x = Tape(), np.ones(4)
-    call = Call(np.split, tape.described((x,)), {})
+    call = Call(np.split, tape.describe((x,)), {})
     first, second = tape.record(call, lambda x: np.split(x + 1, 2), (x,), {})
     first, second = tape.find(first), tape.find(second)
     assert call.result == [first, second]
@@ -162,7 +162,7 @@ def test_a_declined_call_is_not_on_the_tape() -> None:
 
 def test_parts_of_an_array_from_outside_view_it() -> None:
     tape, whole = Tape(), np.ones((3, 4))
-    call = Call(np.split, tape.described((whole,)), {})
+    call = Call(np.split, tape.describe((whole,)), {})
     tape.record(call, lambda x: np.split(x, 3), (whole,), {})
     assert [value.base for value in call.result] == [tape.find(whole)] * 3
     other = tape.read(whole[1:])

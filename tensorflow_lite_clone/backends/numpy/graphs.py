@@ -53,7 +53,7 @@ class Graph:
         It is the array that the launch has made, or a copy of one that lies where it lies.
         """
         value: Any = self.pool.find(array)
-        if value is None or self._tape is None or value not in self._tape.made:
+        if value is None or self._tape is None or value not in self._tape.computed:
             return partial(array.copy, "K")
         place, kept = self.pool.place(value), self.pool.kept
         root = value.base or value

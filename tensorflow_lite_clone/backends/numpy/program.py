@@ -32,7 +32,7 @@ class Program:
         self._space: dict[str, Any] = {"copy": np.copyto, "asarray": np.asarray}
         self._counts: dict[str, int] = {}
         self._keep: list[Any] = []  # what names were given to, so that ids stay theirs
-        self._own = set(tape.made)
+        self._own = set(tape.computed)
         self._known: set[int] = set()  # values that earlier lines have made or read
         _place(tape)
         entries = [entry for entry in tape.calls if not self._is_view_of_fixed(entry)]
@@ -201,7 +201,7 @@ class Program:
 
 def _place(tape: Tape) -> None:
     """Find the values that are held from outside: they lie where they lie for good."""
-    for value in tape.made:  # parents come before what shares their memory
+    for value in tape.computed:  # parents come before what shares their memory
         if value.base is None or value.base.array is not None:
             value.array = value.alive()
 

@@ -106,13 +106,13 @@ class Tape(tapes.Tape):
     array that was a number of NumPy's is described as a tuple of one value.
     """
 
-    new_value = Value
+    value_type = Value
     owner_of = staticmethod(root_of)
 
     def __init__(self, pool: Pool) -> None:
-        super().__init__(made=pool)
+        super().__init__(table=pool)
         self.pool = pool
-        self.made: dict[Value, None] = {}  # in order
+        self.computed: dict[Value, None] = {}  # in order
         self._writes = False  # the next call writes into memory from before
         self._numbers: dict[int, Number] = {}
         self._before: dict[int, tuple[Any, Any]] = {}
@@ -120,7 +120,7 @@ class Tape(tapes.Tape):
 
     def run(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call a function over arrays, and note it."""
-        call = Call(function, self.described(args), self.described(kwargs))
+        call = Call(function, self.describe(args), self.describe(kwargs))
         for place in getattr(TABLE.get(capture.state.op or ""), "moves", ()):
             if args[place] is not None:
                 self.will_write(args[place])
@@ -136,7 +136,7 @@ class Tape(tapes.Tape):
             self._writes = True
             return
         value: Any = self.pool.find(array) or self.pool.find_owned(root_of(array))
-        if value is None or value.memory not in self.made:
+        if value is None or value.memory not in self.computed:
             self._before[id(array)] = array, array.copy()
             self._writes = True
 
@@ -170,26 +170,26 @@ class Tape(tapes.Tape):
         if listed:
             self.will_write(array)
         value: Any = super().read(array)
-        if value.array is None and value not in self.made:
+        if value.array is None and value not in self.computed:
             self.pool.place(value)
         return value
 
-    def make(self, array: Any, call: Call) -> Value:
-        """A value for what a call has made."""
-        value: Any = super().make(array, call)
-        self.made[value] = None
+    def add_result(self, array: Any, call: Call) -> Value:
+        """A value for what a call has computed."""
+        value: Any = super().add_result(array, call)
+        self.computed[value] = None
         return value
 
-    def noted(self, result: Any, call: Call) -> tuple[Any, Any]:
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """A result with arrays in place of NumPy's scalars, and values in place of these."""
         if isinstance(result, np.generic):
             result = np.asarray(result)
-            return result, (self.make(result, call),)
+            return result, (self.add_result(result, call),)
         if result.__class__ is float:
             result = result * 1.0  # an object of its own, by which it is known
             self._numbers[id(result)] = number = Number(result)
             return result, number
-        return super().noted(result, call)
+        return super().describe_result(result, call)
 
 
 class _Here(threading.local):
