@@ -25,7 +25,7 @@ from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.result_layout import laid_out
-from tensorflow_lite_clone.storage import Storage, as_told, births, strides_of
+from tensorflow_lite_clone.storage import Storage, as_told, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -394,9 +394,9 @@ class _Walk:
                 grad._storage = made
                 grad._edge = None
                 grad._view = None
-                if births:
-                    for born in births:
-                        born(made)
+                if hooks.storages:
+                    for created in hooks.storages:
+                        created(made)
             else:
                 storage = present._storage
                 storage.laid = backend.add_to(storage.laid, g)

@@ -85,7 +85,7 @@ def _with_usual_calls(
             ("input",), ROW_MAJOR, parameters=parameters | {"axis": "axis"}, calls="calls"
         ),
     )
-    names = {"Parameter": Parameter, "autocast": autocast, "axes_of": axes_of}
-    names |= {"calls": op.calls, "op": op, "refuses": refuses}
+    names = dict(op=op, calls=op.calls, refuses=refuses, Parameter=Parameter)
+    names |= dict(autocast=autocast, axes_of=axes_of)
     body = text.replace("{", "{{").replace("}", "}}") + "\n{inner}"
     return forwarder(general, body, lambda _: NAMES | names)

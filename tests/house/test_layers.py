@@ -24,6 +24,7 @@ from tests.house.sources import (
 LAYERS: list[set[str]] = [
     {"_command", "core", "futures", "version"},
     {"dispatch", "torch_version"},
+    {"trace"},
     {"kernels"},
     {"backends"},
     {"kernels.check", "kernels.listing", "storage"},
