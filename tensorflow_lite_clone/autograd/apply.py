@@ -18,8 +18,8 @@ from tensorflow_lite_clone.autograd.call_template import (
     node_text,
 )
 from tensorflow_lite_clone.autograd.hooks import move_retained
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import appliers
 from tensorflow_lite_clone.autograd.node import (
     Leaf,
     MultiOutputNode,
@@ -29,6 +29,7 @@ from tensorflow_lite_clone.autograd.node import (
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.templates import fill
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
@@ -117,16 +118,11 @@ def wrap_outputs(
     return outputs
 
 
-#: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
-lifters: list[Any] = []
-
-
 def together(inputs: tuple, op: type[Op]) -> tuple:
     """Inputs of several backends on one; RuntimeError when they lie on different devices."""
-    for lifter in lifters:
-        lifted = lifter(inputs)
-        if lifted is not None:
-            return lifted
+    lifted = interpreters.lift(inputs)
+    if lifted is not None:
+        return lifted
     first, second = list(
         dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
     )[:2]
@@ -314,7 +310,7 @@ view_of = define_call(
     "return output",
     scope=NAMES,
 )
-apply = appliers["apply"] = define_call(
+apply = define_call(
     "apply",
     "op, *inputs, **parameters",
     """Run `op` on tensors of one device and record it when an input wants a gradient.
@@ -326,6 +322,7 @@ tensors lie on different devices.
     call_text((), ANY, parameters="parameters"),
     scope=NAMES,
 )
+late_bound.apply.provide(apply)
 apply_unary = define_form(
     "apply_unary",
     "x",

@@ -7,9 +7,11 @@ import weakref
 from typing import Any
 
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, seen_gradients
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.dispatch import hooks as dispatch_hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage, freely
@@ -18,8 +20,8 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 next_sequence_number = itertools.count().__next__
 _new = object.__new__
 _NO_PARAMETERS: dict = {}
-#: Called with every new node: anomaly detection.
-creation_hooks: list[Any] = []
+#: Each is called with every new node.
+creation_hooks = dispatch_hooks.nodes
 
 
 class GraphNode:
@@ -182,8 +184,8 @@ class Node(GraphNode):
             return results
         if create_graph:
             F, forms = recorded(backend), None
-            if op.name in seen_gradients and not mode.grad and mode.dispatching:
-                seen = seen_gradients[op.name](self, grads, needed)
+            if not mode.grad and mode.dispatching:
+                seen = interpreters.dispatch.gradient(self, grads, needed)
                 if seen is not NotImplemented:
                     return seen
         else:

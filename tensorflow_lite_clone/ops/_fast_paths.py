@@ -85,7 +85,7 @@ def _usual_calls(
     parameters = {"axis": "axis"} | parameters
     call = call_text(("input",), ROW_MAJOR, parameters=parameters, calls="calls")
     text = fill(_USUAL, usual=usual, fits=fits, axis=axis, call=call)
-    names = {"Parameter": Parameter, "autocast": autocast, "axes_of": axes_of}
-    names |= {"calls": op.calls, "op": op, "refuses": refuses}
+    names = dict(op=op, calls=op.calls, refuses=refuses, Parameter=Parameter)
+    names |= dict(autocast=autocast, axes_of=axes_of)
     body = text.replace("{", "{{").replace("}", "}}") + "\n{inner}"
     return forwarder(general, body, lambda _: NAMES | names)

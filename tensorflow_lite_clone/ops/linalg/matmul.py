@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -13,6 +12,7 @@ from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.interception import try_overrides
+from tensorflow_lite_clone.core.late_bound import sparse_matmul
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
@@ -98,10 +98,6 @@ class Dot(Op):
         return g * conj(F, x)
 
 
-#: What multiplies tensors that are not strided; `sparse` puts its product here.
-other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
-
-
 @public("torch", "method", "linalg", flat=True)
 @calls_cast_operands("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -118,9 +114,10 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         return overridden(error, matmul, input, other)
     except NotImplementedError:
         expect_tensors("matmul", input, other)
-        for product_of in other_layouts:
-            return product_of(input, other)
-        raise
+        product = sparse_matmul(input, other)
+        if product is NotImplemented:
+            raise
+        return product
     if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f":
         try:
             result = apply_binary(Mm, input, other)

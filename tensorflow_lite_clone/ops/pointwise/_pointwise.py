@@ -137,7 +137,7 @@ _NAMES = NAMES | {
         NotStrided, Parameter, cast_operands, expect_tensor, override_or_raise,
         prepare, try_overrides, write_out,
     )
-} | {"MANY": MANY, "__name__": __name__, "autocast": autocast}  # fmt: skip
+} | dict(MANY=MANY, __name__=__name__, autocast=autocast)  # fmt: skip
 
 
 def _call(*inputs: str, **more: Any) -> str:
