@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.mode import mode
@@ -24,6 +24,9 @@ from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
+
 _new = object.__new__
 _NO_PARAMETERS: dict = {}
 _NOTHING: list = []
@@ -36,7 +39,7 @@ def wrap(array: Any, backend: Any) -> Tensor:
     return new_tensor(Storage(array, backend))
 
 
-def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
+def wrap_freely(array: Array, backend: Backend, inputs: Any = ()) -> Tensor:
     """`wrap` for what an op of any layout made of `inputs`, and for gradients; see `Free`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
@@ -78,7 +81,7 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     return results
 
 
-def _memory(array: Any) -> Any:
+def _memory(array: Array) -> Any:
     """What a view and the array it is of have in common."""
     base = getattr(array, "base", None)
     return array if base is None else base
@@ -239,7 +242,7 @@ lifters: list[Any] = []
 def together(inputs: tuple, op: type[Op]) -> tuple:
     """Inputs of several backends on one; RuntimeError when they lie on different devices."""
     for lifter in lifters:
-        lifted = lifter(inputs)
+        lifted: tuple | None = lifter(inputs)
         if lifted is not None:
             return lifted
     first, second = list(

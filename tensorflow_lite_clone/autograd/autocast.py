@@ -48,7 +48,7 @@ state = _State()
 
 #: Put here when they are defined: "cast", ops' cast(tensor, dtype), and "weight", that of weights
 #: of convolutions in two dimensions.
-casters: dict[str, Callable[[Any, DType], Any]] = {}
+casters: dict[str, Callable[[Any, DType], Tensor]] = {}
 _CONVOLUTIONS = ("conv2d", "convolution")
 
 
@@ -285,7 +285,8 @@ def _keeping(caster: str) -> Callable[[Tensor, DType], Tensor]:
         kept = state.cache.get(id(x))
         if kept is None or kept[1].dtype is not dtype:
             kept = state.cache[id(x)] = x, casters[caster if x.ndim == 4 else "cast"](x, dtype)
-        return kept[1]
+        found: Tensor = kept[1]
+        return found
 
     return cast
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
@@ -27,6 +27,9 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.result_layout import laid_out
 from tensorflow_lite_clone.storage import Storage, as_told, births, strides_of
 from tensorflow_lite_clone.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
 
 _new = object.__new__
 Edge = tuple[GraphNode, int]
@@ -312,7 +315,7 @@ class _Walk:
             results = self._run_hooks(node, results, grads)
         return grads, self._as_values(results)
 
-    def _reduce(self, gx: Any, backend: Any, shape: tuple) -> Any:
+    def _reduce(self, gx: Any, backend: Backend, shape: tuple) -> Any:
         """Sum out the axes along which the input was broadcast."""
         if self.sparse:
             (gx,) = self._as_tensors([gx], [backend])
@@ -323,7 +326,7 @@ class _Walk:
             gx = F.sum(gx, axis=axes, keepdims=True)
         return F.reshape(gx, shape) if gx.shape != shape else gx
 
-    def _cast(self, gx: Any, backend: Any, native: Any) -> Any:
+    def _cast(self, gx: Array, backend: Backend, native: Any) -> Any:
         """Give the gradient its input's dtype; real inputs take the real part."""
         F = self._namespace(backend)
         dtype = backend.dtypes[native]
@@ -338,7 +341,7 @@ class _Walk:
                 return F.copy(gx)
         return F.cast(gx, dtype=dtype)
 
-    def _namespace(self, backend: Any) -> Any:
+    def _namespace(self, backend: Backend) -> Any:
         return recorded(backend) if self.create_graph else backend.F
 
     def _capture(self, node: GraphNode, grads: list) -> None:
@@ -447,7 +450,7 @@ class _Walk:
         """From here on look out for sparse gradients."""
         self.sparse, self.plain = True, False
 
-    def _sum(self, x: Any, y: Any, backend: Any) -> Any:
+    def _sum(self, x: Any, y: Any, backend: Backend) -> Any:
         """The sum of two gradients of which some may be sparse."""
         if not self.create_graph:
             x, y = [g if isinstance(g, Tensor) else wrap_freely(g, backend) for g in (x, y)]
@@ -483,7 +486,7 @@ def _backends_of_outputs(node: Any, grads: list) -> list:
     return [node.backend_of(index) for index in range(len(grads))]
 
 
-def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, saved: Any) -> bool:
+def _is_fresh(node: Any, gx: Array, position: int, results: Any, grads: list, saved: Any) -> bool:
     """Whether nobody else holds this gradient's memory: no view, no input, not given twice."""
     if not node.makes_new_gradients or not node.backend.owns_memory(gx) or gx is grads[0]:
         return False

@@ -232,12 +232,13 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
         return delivered(name, function(*args, **kwargs), out, (*args, *kwargs.values()))
 
     if has_parameters(function):
-        return forwarder(
+        forwarded: Callable[..., Any] = forwarder(
             function,
             _WITH_OUT,
             lambda parameters: {"deliver": deliver},
             lambda parameters: parameters.and_keyword("out", None),
         )
+        return forwarded
 
     @functools.wraps(function)
     def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
