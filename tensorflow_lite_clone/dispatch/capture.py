@@ -32,12 +32,12 @@ state = _Capturing()
 #: The graphs that any thread captures.
 running: WeakSet[Any] = WeakSet()
 #: Each is called before a capture begins, and before it ends.
-boundaries: list[Callable[[], None]] = []
+on_boundary: list[Callable[[], None]] = []
 
 
 def cross_boundary() -> None:
     """Call what is to be called where a capture begins or ends."""
-    for call in boundaries:
+    for call in on_boundary:
         call()
 
 

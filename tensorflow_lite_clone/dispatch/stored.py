@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, float32
 from tensorflow_lite_clone.core.errors import size_error
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.core.protocols import Backend
@@ -54,13 +56,15 @@ def calculated(
 ) -> Any:
     """What an op gives to which NumPy has said one of the `REFUSALS`; NotImplementedError for most.
 
-    RuntimeError where a size overflowed. Where it is neither that nor an array of a dtype that is
-    stored only, the error is raised again.
+    RuntimeError where a size overflowed, or where operands of an elementwise op do not broadcast.
+    Where it is neither that nor an array of a dtype that is stored only, the error is raised again.
     """
     error = sys.exception()
     if isinstance(error, Exception) and not isinstance(error, TypeError):
         translated = size_error(op.name, error, (*arrays, *(parameters or {}).values()))
         if translated is error:
+            if op.layout is elementwise:
+                broadcast_shapes(*[array.shape for array in arrays if array is not None])
             raise
         raise translated from None
     kinds = _dtypes_of(backend, arrays)

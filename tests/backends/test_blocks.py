@@ -123,7 +123,7 @@ def test_pointwise_functions_of_many_elements_are_shared(
     handed = []
     share = blocks.share
     monkeypatch.setattr(blocks, "share", lambda *args: handed.append(share(*args)))
-    monkeypatch.setattr(_pointwise, "MANY", 1)
+    monkeypatch.setitem(_pointwise._NAMES, "MANY", 1)
     a, b = np.random.default_rng(11).uniform(1, 50, (2, *SHAPE)).astype(dtype)
     x, y = tlc.from_numpy(a), tlc.from_numpy(b)
     pairs = [

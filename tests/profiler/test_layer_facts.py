@@ -12,7 +12,6 @@ import pytest
 import tensorflow_lite_clone as tlc
 import tests.strict_backend  # noqa: F401  registers it
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.profiler import layers
 from tensorflow_lite_clone.utils.flop_counter import FlopCounterMode
@@ -227,7 +226,7 @@ def test_copies_between_devices():
 
 def no_hooks(model):
     tables = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
-    watchers = (hooks.active, hooks.backwards, hooks.waits, creation_hooks)
+    watchers = (hooks.active, hooks.backwards, hooks.waits, hooks.nodes)
     return not any(watchers) and not any(
         getattr(module, table) for module in model.modules() for table in tables
     )

@@ -13,6 +13,7 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
+from tensorflow_lite_clone.trace import Observer
 from tensorflow_lite_clone.utils import _op_costs as op_costs
 from tensorflow_lite_clone.utils._op_costs import bytes_of, flops_of
 from tests.device import DEVICE
@@ -71,7 +72,7 @@ NOT_RUN = {
 }
 
 
-class Answers:
+class Answers(Observer):
     """Context that asks what all ops and gradients cost that run inside.
 
     `seen` has their names, and `forgotten` those that say 0 and calculate something all the same.
@@ -82,24 +83,13 @@ class Answers:
 
     def __enter__(self):
         op_costs.uncounted.clear()
-        hooks.add(self._op)
-        hooks.backwards.append(self._gradient)
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *error):
-        hooks.backwards.remove(self._gradient)
-        hooks.remove(self._op)
+    def on_op(self, op, backend, arrays, parameters, result):
+        flops = flops_of(op, arrays, parameters, result)
+        self._note(op.name, flops, lambda: op_costs.count(op, arrays, parameters))
 
-    def _op(self, op, backend, call):
-        def run(*arrays, **parameters):
-            result = call(*arrays, **parameters)
-            flops = flops_of(op, arrays, parameters, result)
-            self._note(op.name, flops, lambda: op_costs.count(op, arrays, parameters))
-            return result
-
-        return run
-
-    def _gradient(self, node, call, grads):
+    def around_gradient(self, node, call, grads):
         results = call(grads)
         op = getattr(node, "op", None)
         if op is not None and not op_costs.is_recorded():
@@ -176,31 +166,17 @@ def test_every_op_has_an_answer():
 # -- what runs ------------------------------------------------------------------------------------
 
 
-class Costs:
+class Costs(Observer):
     """What runs inside costs, by the names of ops and nodes."""
 
     def __init__(self):
         self.flops, self.bytes = {}, {}
 
-    def __enter__(self):
-        hooks.add(self._op)
-        hooks.backwards.append(self._gradient)
-        return self
+    def on_op(self, op, backend, arrays, parameters, result):
+        flops = flops_of(op, arrays, parameters, result)
+        self._note(op.name, flops, bytes_of(op, arrays, result))
 
-    def __exit__(self, *error):
-        hooks.backwards.remove(self._gradient)
-        hooks.remove(self._op)
-
-    def _op(self, op, backend, call):
-        def run(*arrays, **parameters):
-            result = call(*arrays, **parameters)
-            flops = flops_of(op, arrays, parameters, result)
-            self._note(op.name, flops, bytes_of(op, arrays, result))
-            return result
-
-        return run
-
-    def _gradient(self, node, call, grads):
+    def around_gradient(self, node, call, grads):
         results = call(grads)
         needs = tuple([result is not None for result in results])
         flops = op_costs.flops_of_gradient(node, grads, needs)
