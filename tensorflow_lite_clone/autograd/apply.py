@@ -5,7 +5,7 @@ The functions that do so are made from the text in `call_template.py`, at the en
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.call_template import (
     ANY,
@@ -38,15 +38,18 @@ from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.storage import Free, Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
 
-def wrap(array: Any, backend: Any, root: Storage | None = None) -> Tensor:
+
+def wrap(array: Array, backend: Backend, root: Storage | None = None) -> Tensor:
     """A new tensor over an array of `backend`, outside of any graph; it may view that of `root`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
     return new_tensor(Storage(array, backend, root))
 
 
-def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
+def wrap_freely(array: Array, backend: Backend, inputs: Any = ()) -> Tensor:
     """`wrap` for what an op of any layout made of `inputs`, and for gradients; see `Free`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
@@ -88,14 +91,14 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     return results
 
 
-def _memory(array: Any) -> Any:
+def _memory(array: Array) -> Any:
     """What a view and the array it is of have in common."""
     base = getattr(array, "base", None)
     return array if base is None else base
 
 
 def wrap_outputs(
-    op: type[Op], inputs: tuple, backend: Any, results: tuple, storages: Any, parameters: dict
+    op: type[Op], inputs: tuple, backend: Backend, results: tuple, storages: Any, parameters: dict
 ) -> tuple:
     """The tensors of an op's several results; recorded if an input wants a gradient."""
     root = None

@@ -271,12 +271,14 @@ def _keeping(caster: Callable[..., Any]) -> Callable[[Tensor, DType], Tensor]:
     def cast(x: Tensor, dtype: DType) -> Tensor:
         leaf = x.is_leaf and x.requires_grad and x.dtype is float32
         if not (leaf and state.caching and mode.grad):
-            return late_bound.cast(x, dtype)
+            converted: Tensor = late_bound.cast(x, dtype)
+            return converted
         kept = state.cache.get(id(x))
         if kept is None or kept[1].dtype is not dtype:
             own = caster if x.ndim == 4 else late_bound.cast
             kept = state.cache[id(x)] = x, own(x, dtype)
-        return kept[1]
+        found: Tensor = kept[1]
+        return found
 
     return cast
 

@@ -104,7 +104,7 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge = current_edge(value._values() if value.is_sparse else value)
+    edge: Edge | None = current_edge(value._values() if value.is_sparse else value)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge

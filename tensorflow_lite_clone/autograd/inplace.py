@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.apply import (
     current_edge,
@@ -25,6 +25,9 @@ from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, View
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend, Namespace
+
 
 class Restride(Op):
     """A copy whose elements lie in memory with the given strides (in elements)."""
@@ -32,14 +35,14 @@ class Restride(Op):
     layout = None
     label = "Clone"
 
-    def forward(F, x, *, strides):
+    def forward(F: Any, x: Any, *, strides: Any) -> Any:
         backend = F.backend
         memory = backend.empty((max(extent(x.shape, strides), 1),), backend.dtypes[x.dtype])
         out = F.as_strided(memory, x.shape, strides)
         backend.write(out, x)
         return out
 
-    def backward_x(F, g, *, strides):
+    def backward_x(F: Any, g: Any, *, strides: Any) -> Any:
         return g
 
 
@@ -54,20 +57,20 @@ class ViewScatter(Op):
     layout = None
     label = "torch::autograd::CopySlices"
 
-    def forward(F, base, part, *, chain, strides):
+    def forward(F: Any, base: Any, part: Any, *, chain: Any, strides: Any) -> Any:
         out = F.restride(base, strides=strides)
         F.backend.write(_follow(F, chain, out), part)
         return out
 
-    def backward_base(F, g, *, chain, strides):
+    def backward_base(F: Any, g: Any, *, chain: Any, strides: Any) -> Any:
         part = _follow(F, chain, g, strides)
         return F.view_scatter(g, F.zeros_like(part), chain=chain, strides=strides)
 
-    def backward_part(F, g, *, chain, strides):
+    def backward_part(F: Any, g: Any, *, chain: Any, strides: Any) -> Any:
         return _follow(F, chain, g, strides)
 
 
-def _follow(F: Any, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
+def _follow(F: Namespace, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
     if strides is not None and any([link[0].by_strides for link in chain]):
         x = F.restride(x, strides=strides)
     for op, parameters, _ in chain:
@@ -140,7 +143,8 @@ def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     """`value` on the backend of `target`, which it is written to; RuntimeError if it cannot be."""
     if value._storage.backend is target._storage.backend:
         return value
-    return into(target, together((target, value), op))[1]
+    lifted: Tensor = into(target, together((target, value), op))[1]
+    return lifted
 
 
 def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) -> Tensor:
@@ -151,9 +155,12 @@ def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) 
             if isinstance(value, Tensor) and value._storage.backend.batched:
                 backends = {value._storage.backend, lifted._storage.backend}
                 lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
+    copy: Tensor
     if lifted is input:
-        return input.clone(memory_format=memory_format)
-    return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
+        copy = input.clone(memory_format=memory_format)
+    else:
+        copy = recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
+    return copy
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:
@@ -182,7 +189,7 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
         )
 
 
-def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
+def check_result(name: str, target: Tensor, result: Any, backend: Backend) -> None:
     """Raise RuntimeError when `result` does not fit into `target`."""
     array = target._storage.laid
     if result.shape != array.shape:
@@ -216,7 +223,7 @@ def write(target: Tensor, value: Any) -> None:
     storage.bump()
 
 
-def write_array(backend: Any, array: Any, value: Any) -> None:
+def write_array(backend: Backend, array: Array, value: Any) -> None:
     """Copy an array or number into an array of `backend`."""
     if hooks.writers:
         hooks.writing(None, partial(backend.write, array, value), (array, value), {})
@@ -227,7 +234,7 @@ def write_array(backend: Any, array: Any, value: Any) -> None:
 def record_inplace(
     op: type[Op],
     target: Tensor,
-    backend: Any,
+    backend: Backend,
     edges: tuple,
     mask: int,
     storages: tuple,

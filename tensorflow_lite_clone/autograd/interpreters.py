@@ -8,7 +8,10 @@ do in between is the affair of the interpreter's backend.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 
 class Interpreter:
@@ -32,7 +35,7 @@ class Interpreter:
         """A tensor that becomes a variable, so that each sample has a derivative of its own."""
         return tensor
 
-    def drawing_backend(self, backend: Any) -> Any:
+    def drawing_backend(self, backend: Backend) -> Any:
         """On what random numbers are made, in place of a device's backend."""
         return backend
 

@@ -43,7 +43,8 @@ class Source(Leaf):
 
 def zeros_of(tensor: Tensor) -> Tensor:
     """Zeros in the tensor's shape, outside of any graph."""
-    return recorded(tensor._storage.backend).zeros_like(tensor.detach())
+    zeros: Tensor = recorded(tensor._storage.backend).zeros_like(tensor.detach())
+    return zeros
 
 
 def reaches_variables(tensors: Iterable[Tensor]) -> bool:

@@ -8,18 +8,21 @@ composites are inlined, so that every order of derivative follows from their bod
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.late_bound import apply, standard_function
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
+
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
 
 
-def recorded(backend: Any) -> Recorded:
+def recorded(backend: Backend) -> Recorded:
     """The recorded namespace whose new tensors live on `backend`."""
     try:
         return _namespaces[backend]
@@ -30,7 +33,7 @@ def recorded(backend: Any) -> Recorded:
 class Recorded:
     """``F`` over Tensors; words are looked up once and then plain attributes."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def run(self, op: Any, *tensors: Any, **parameters: Any) -> Any:

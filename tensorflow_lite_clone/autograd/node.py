@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
 from tensorflow_lite_clone.autograd.interpreters import interpreters
@@ -16,6 +16,9 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Namespace
 
 next_sequence_number = itertools.count().__next__
 _new = object.__new__
@@ -62,7 +65,8 @@ class GraphNode:
     @property
     def metadata(self) -> dict:
         """A dictionary for notes."""
-        return vars(self).setdefault("metadata", {})
+        notes: dict = vars(self).setdefault("metadata", {})
+        return notes
 
     def register_hook(self, fn: Any) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after this node; it may replace grad_inputs."""
@@ -249,7 +253,7 @@ class Node(GraphNode):
             return list(results)
         return [g if g is None or g.is_sparse else Anchor.of(g, edges, zeros) for g in results]
 
-    def _differentiable(self, grads: list, F: Any) -> Any:
+    def _differentiable(self, grads: list, F: Namespace) -> Any:
         """The gradients of the outputs that have one, zeros where none arrived."""
         kept = []
         for index, g in enumerate(grads):

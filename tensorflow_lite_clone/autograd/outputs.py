@@ -233,12 +233,13 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
     def deliver(args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
         return delivered(name, function(*args, **kwargs), out, (*args, *kwargs.values()))
 
-    return forwarder(
+    forwarded: Callable[..., Any] = forwarder(
         function,
         _WITH_OUT,
         lambda _: {"deliver": deliver},
         lambda parameters: parameters.and_keyword("out", None),
     )
+    return forwarded
 
 
 def with_new_out(function: Callable[..., Any], fills: bool = False) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import int64
@@ -10,8 +10,11 @@ from tensorflow_lite_clone.dispatch.capture import forbid
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Namespace
 
-def sparse_gradient(F: Any, indices: Any, values: Any, size: tuple) -> Tensor:
+
+def sparse_gradient(F: Namespace, indices: Any, values: Any, size: tuple) -> Tensor:
     """The sparse tensor of `size` with ``values[n]`` at ``indices[:, n]``, for a gradient over `F`.
 
     Indices may come twice. Over arrays it is a tensor all the same, as the engine wants it.

@@ -10,7 +10,10 @@ import os
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 Call = Callable[..., Any]
 #: Asked once for each op and backend: ``wrapper(op, backend, call)`` gives what runs in place of
@@ -65,7 +68,7 @@ def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
         forget()
 
 
-def wrapped(op: Any, backend: Any, call: Call) -> Call:
+def wrapped(op: Any, backend: Backend, call: Call) -> Call:
     """What runs in place of `call`, and from now on whenever `op` runs on `backend`."""
     with changing:
         for wrapper in active:

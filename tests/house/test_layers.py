@@ -244,6 +244,17 @@ def test_imports_for_types_only_are_free(tmp_path: Path) -> None:
     assert problems(f"{PACKAGE}.core.shape", path, set()) == []
 
 
+def test_protocols_are_for_type_checkers_alone() -> None:
+    protocols = f"{PACKAGE}.core.protocols"
+    importers = {
+        (name, found.typing)
+        for name, path in MODULES.items()
+        for found in imports(path.read_text(), name, name.rpartition(".")[0], set(MODULES))
+        if found.module == protocols
+    }
+    assert importers and all(typing for _, typing in importers), importers
+
+
 def test_every_exception_is_in_use() -> None:
     stale = (
         [

@@ -1,8 +1,8 @@
 """Sizes at which the CPU takes another way: blocks that fit caches, work that is worth a thread.
 
-All are measured, on x86-64 with 1 MiB of L2 a core and OpenBLAS; none changes a result by more than
-rounding. They are read when a function is called, so that a test sets one to have small arrays
-take the way of large ones, and a user with another machine may do the same:
+All are measured; none changes a result by more than rounding. They are read when a function is
+called, so that a test sets one to have small arrays take the way of large ones, and so may a user
+whose machine is another:
 
 >>> from tensorflow_lite_clone.backends.numpy.tuning import tuning
 >>> tuning.block_elements
@@ -11,12 +11,12 @@ take the way of large ones, and a user with another machine may do the same:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 
-
-@dataclass(slots=True)
 class Tuning:
-    """The sizes, in elements where nothing else is said."""
+    """The sizes, in elements where nothing else is said.
+
+    A plain class, as `dataclasses` is a module that the package's start does without.
+    """
 
     #: Of a block in all its arrays: as float32 they fit into L2.
     block_elements: int = 3 << 17
