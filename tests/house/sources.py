@@ -129,7 +129,8 @@ def imports(source: str, module: str, package: str, known: set[str]) -> list[Imp
                 found.append(Import(target, node.lineno, local, typing))
             return
         by_string = strings.called(node) if isinstance(node, ast.Call) else strings.kept(node)
-        found.extend([Import(target, node.lineno, local, typing, True) for target in by_string])
+        line = getattr(node, "lineno", 0)
+        found.extend([Import(target, line, local, typing, True) for target in by_string])
         local = local or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         if _is_type_checking(node):
             assert isinstance(node, ast.If)
