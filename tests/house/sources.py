@@ -199,6 +199,23 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     return found
 
 
+def arrows_of_packages() -> dict[str, set[str]]:
+    """`arrows` at module level, and to the packages that an imported module lies in.
+
+    They run before the module does; those that the importing module lies in run already.
+    """
+    found: dict[str, set[str]] = {}
+    for module, targets in arrows(strings=False).items():
+        found[module] = set(targets)
+        for target in targets:
+            parts = target.split(".")
+            for count in range(2, len(parts)):
+                package = ".".join(parts[:count])
+                if not module.startswith(f"{package}.") and module != package:
+                    found[module].add(package)
+    return found
+
+
 def arrows(strings: bool) -> dict[str, set[str]]:
     """Module -> the modules that it imports: at module level, or also in functions and by string.
 
