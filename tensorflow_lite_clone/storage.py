@@ -23,12 +23,8 @@ from tensorflow_lite_clone.core.strides import (
     is_channels_last,
 )
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.hooks import memory_writes, storages
 from tensorflow_lite_clone.dispatch.layouts import conversions
-
-#: Each is called with the root of every storage that is written to in place: capture.
-watchers: list[Any] = []
-#: Each is called with the new storages that are made outside of ops: profilers of memory.
-births: list[Any] = []
 
 
 class Storage:
@@ -53,9 +49,9 @@ class Storage:
         self.version = 0
         if root is not None and type(root) is Lent:
             root.views.add(self)
-        if births:
-            for born in births:
-                born(self)
+        if storages:
+            for created in storages:
+                created(self)
 
     def current_version(self) -> int:
         """How many in-place writes this memory has seen."""
@@ -65,9 +61,9 @@ class Storage:
         """Count one in-place write."""
         root = self.root or self
         root.version += 1
-        if watchers:
-            for watcher in watchers:
-                watcher(root)
+        if memory_writes:
+            for written in memory_writes:
+                written(root)
 
 
 Storage.laid = vars(Storage)["array"]

@@ -10,7 +10,6 @@ is cast. Without an open block a wrapper costs one truth test.
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core import late_bound, public
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
-from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters
+from tensorflow_lite_clone.core.forwarding import forwarder
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Not empty while autocast is on in some thread: the thread's state is asked for only then.
@@ -85,7 +84,9 @@ def resumed(before: tuple) -> Iterator[None]:
 
 #: What a function on a list does, see `forwarder`.
 _CASTING = """
-    return cast({args}, {kwargs}) if active else function({call})
+if active:
+    return cast({args}, {kwargs})
+{inner}
 """
 
 
@@ -115,16 +116,7 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
             finally:
                 state.dtypes = dtypes
 
-        if has_parameters(function):
-            casting = forwarder(
-                function, _CASTING, lambda parameters: {"active": active, "cast": cast}
-            )
-        else:
-
-            @functools.wraps(function)
-            def casting(*args: Any, **kwargs: Any) -> Any:
-                return cast(args, kwargs) if active else function(*args, **kwargs)
-
+        casting = forwarder(function, _CASTING, lambda _: {"active": active, "cast": cast})
         casting.autocast_policies = policies
         return casting
 

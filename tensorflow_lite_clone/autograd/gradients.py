@@ -45,7 +45,7 @@ def _roots(
             )
         node = edge[0]
         shape, native = node.shapes, node.dtypes
-        if node.several:
+        if node.multi_output:
             shape, native = shape[edge[1]], native[edge[1]]
         if g is None:
             if (shape and math.prod(shape) != 1) or not isinstance(output, Tensor):

@@ -20,8 +20,8 @@ from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.storage import watchers
 from tensorflow_lite_clone.tensor import Tensor
 
 _PLAIN = (float, int, bool, type(None))
@@ -80,7 +80,7 @@ def count_writes(tensors: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
     for tensor in tensors:
         storage = tensor._storage
-        if watchers:
+        if hooks.memory_writes:
             storage.bump()
         else:
             (storage.root or storage).version += 1

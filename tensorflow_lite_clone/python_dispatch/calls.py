@@ -23,6 +23,7 @@ from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, a
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.trace import Observer
 
 #: Op -> what it is in terms of `aten`, ``form(*tensors, **parameters)``; see `forms`.
 forms: dict[str, Callable[..., Any]] = {}
@@ -289,6 +290,12 @@ def _writing(op: Any, write: Callable[[], Any], arrays: tuple, parameters: dict)
         dispatch(func, tuple(tensors), parameters)
 
 
+class _Interposer(Observer):
+    around_op = staticmethod(_interposed)
+    around_write = staticmethod(_writing)
+
+
+_interposer = _Interposer()
 _entered: list[None] = []  # one for each mode of all threads
 _reasons: list[None] = []  # why ops are looked up through `_interposed`: these, and classes
 
@@ -298,8 +305,7 @@ def watch() -> None:
     aten.load()
     with hooks.changing:
         if not _reasons:
-            hooks.add(_interposed)
-            hooks.writers.append(_writing)
+            _interposer.__enter__()
         _reasons.append(None)
 
 
@@ -308,8 +314,7 @@ def unwatch() -> None:
     with hooks.changing:
         _reasons.pop()
         if not _reasons:
-            hooks.remove(_interposed)
-            hooks.writers.remove(_writing)
+            _interposer.__exit__()
 
 
 def enter(entered: Any) -> None:

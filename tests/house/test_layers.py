@@ -25,6 +25,7 @@ from tests.house.sources import (
 LAYERS: list[set[str]] = [
     {"_command", "core", "futures", "version"},
     {"dispatch", "torch_version"},
+    {"trace"},
     {"kernels"},
     {"backends"},
     {"kernels.check", "kernels.listing", "storage"},
@@ -102,6 +103,9 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.numpy.shared": "multiprocessing is slow to import",
         "tensorflow_lite_clone.backends.numpy.graphs": "needed once something is compiled",
         "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
+    },
+    "tensorflow_lite_clone.backends.numpy.primitives.incomplete_gamma": {
+        "fractions": "imports decimal, and is needed for one function only",
     },
     "tensorflow_lite_clone.backends.numpy.tiles": {
         "tensorflow_lite_clone.backends.numba.chains": "needed where Numba serves only",

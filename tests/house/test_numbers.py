@@ -14,11 +14,11 @@ BOUNDS = {
     "circles of imports": 0,
     "arrows upwards": 0,
     "upward imports by string": 0,
-    "containers that other rooms fill in": 19,
+    "containers that other rooms fill in": 20,
     "modules of names outside compat/": 9,
     "files in ops/ itself": 14,
     "lines of the package": 158_000,
-    "lines of the core": 12_500,
+    "lines of the core": 13_200,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply_binary
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
@@ -17,7 +18,6 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._single import apply_to_two
 from tensorflow_lite_clone.ops.linalg._products import (
     as_rows,
     expect_tensors,
@@ -120,7 +120,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         return product
     if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f":
         try:
-            result = apply_to_two(Mm, input, other)
+            result = apply_binary(Mm, input, other)
         except ValueError:
             raise misfit(input.shape, other.shape) from None
     else:
