@@ -57,8 +57,11 @@ def load(device: Device | str | int | None = None) -> Backend:
     factory = _factories.get(parsed.type) or _find(parsed.type)
     backend = factory(parsed.index if parsed.index is not None else -1)
     key = (parsed.type, backend.device.index or 0)
-    if key not in _loaded and _seeds:
-        backend.generator.manual_seed(_seeds[0])
+    if key not in _loaded:
+        for accelerator in _LIBRARIES.intersection(backend.accelerators):  # their overrides
+            import_module(f"{__name__}.{accelerator}")
+        if _seeds:
+            backend.generator.manual_seed(_seeds[0])
     backend = _loaded.setdefault(key, backend)
     if parsed.index is not None or backend.device.index is None:
         _by_device[device] = backend  # "cuda" alone is whichever device is current

@@ -406,27 +406,27 @@ def _alias(tensor: Any) -> Any:
     return alias
 
 
-def _lift(inputs: tuple) -> tuple | None:
-    """Inputs of which some are instances, all on their backend."""
-    found = [x._storage.backend for x in inputs if x is not None]
-    backend = next((backend for backend in found if backend.dispatches), None)
-    if backend is None:
-        return None
-    lifted = []
-    for x in inputs:
-        if x is not None and x._storage.backend is not backend:
-            twin = new_tensor(Storage(backend.handle(x), backend, x._storage.root or x._storage))
-            twin._edge = current_edge(x)
-            x = twin
-        lifted.append(x)
-    return tuple(lifted)
-
-
 class _Dispatch(Interpreter):
     """What becomes of tensors where modes and classes see operations."""
 
-    lift = staticmethod(_lift)
-    lower = staticmethod(unwrapped)
+    def lift(self, inputs: tuple) -> tuple | None:
+        found = [x._storage.backend for x in inputs if x is not None]
+        backend = next((backend for backend in found if backend.dispatches), None)
+        if backend is None:
+            return None
+        lifted = []
+        for x in inputs:
+            if x is not None and x._storage.backend is not backend:
+                twin = new_tensor(
+                    Storage(backend.handle(x), backend, x._storage.root or x._storage)
+                )
+                twin._edge = current_edge(x)
+                x = twin
+            lifted.append(x)
+        return tuple(lifted)
+
+    def lower(self, tensor: Any) -> Any:
+        return unwrapped(tensor)
 
     def root_gradient(self, output: Tensor) -> Any:
         return call("ones_like", output, memory_format=preserve_format)

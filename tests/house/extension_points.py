@@ -27,8 +27,9 @@ def containers(tree: ast.Module) -> dict[str, bool]:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and value is not None:
             text = ast.unparse(value).rpartition("weakref.")[2]
             if isinstance(value, ast.List | ast.Dict | ast.Set) or text.startswith(_MADE_BY):
-                simple = isinstance(statement, ast.AnnAssign)
-                targets = [statement.target] if simple else statement.targets
+                targets: list[ast.expr] = getattr(statement, "targets", [])
+                if isinstance(statement, ast.AnnAssign):
+                    targets = [statement.target]
                 for target in targets:
                     found[ast.unparse(target)] = text in ("[]", "{}") or text.endswith("()")
     return found

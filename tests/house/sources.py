@@ -129,7 +129,8 @@ def imports(source: str, module: str, package: str, known: set[str]) -> list[Imp
                 found.append(Import(target, node.lineno, local, typing))
             return
         by_string = strings.called(node) if isinstance(node, ast.Call) else strings.kept(node)
-        found.extend([Import(target, node.lineno, local, typing, True) for target in by_string])
+        line = getattr(node, "lineno", 0)
+        found.extend([Import(target, line, local, typing, True) for target in by_string])
         local = local or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         if _is_type_checking(node):
             assert isinstance(node, ast.If)
@@ -195,6 +196,23 @@ def circles(arrows: dict[str, set[str]]) -> list[list[str]]:
     for node in sorted(arrows):
         if node not in index:
             visit(node)
+    return found
+
+
+def arrows_of_packages() -> dict[str, set[str]]:
+    """`arrows` at module level, and to the packages that an imported module lies in.
+
+    They run before the module does; those that the importing module lies in run already.
+    """
+    found: dict[str, set[str]] = {}
+    for module, targets in arrows(strings=False).items():
+        found[module] = set(targets)
+        for target in targets:
+            parts = target.split(".")
+            for count in range(2, len(parts)):
+                package = ".".join(parts[:count])
+                if not module.startswith(f"{package}.") and module != package:
+                    found[module].add(package)
     return found
 
 

@@ -11,6 +11,7 @@ from tests.house.sources import (
     WILDCARD,
     all_imports,
     arrows,
+    arrows_of_packages,
     circles,
     imports,
     is_lazy_loading,
@@ -286,6 +287,14 @@ def test_every_exception_is_in_use() -> None:
 def test_no_modules_import_each_other(strings: bool) -> None:
     """At module level; and when imports in functions and by string are counted, too."""
     assert circles(arrows(strings)) == []
+
+
+def test_no_packages_import_each_other() -> None:
+    """But two, whose files lie as PyTorch's do: recurrent layers take what is packed by a utility
+    of nn, where others are functions of modules."""
+    (circle,) = circles(arrows_of_packages())
+    assert {f"{PACKAGE}.nn.modules.rnn", f"{PACKAGE}.nn.utils"} < set(circle)
+    assert all([module.startswith(f"{PACKAGE}.nn.") for module in circle])
 
 
 def test_circles_are_noticed() -> None:

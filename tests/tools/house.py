@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
     name: str
     before: int
-    count: Callable[[], int]
+    measure: Callable[[], int]
 
 
 @cache
@@ -166,7 +166,7 @@ def main() -> None:
     """Print the table."""
     print("| | revision 24670ff | now |\n| --- | --- | --- |")
     for row in ROWS:
-        print(f"| {row.name} | {row.before:,} | {row.count():,} |")
+        print(f"| {row.name} | {row.before:,} | {row.measure():,} |")
 
 
 if __name__ == "__main__":
