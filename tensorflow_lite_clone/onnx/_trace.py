@@ -75,9 +75,11 @@ class Trace(tapes.OpTape):
         """What an array holds now."""
         return self._content(self.read(array))
 
-    def _content(self, value: tapes.Value) -> Value:
+    def _content(self, value: Any) -> Value:
         """What is read: of a constant something new each time, as arrays that serve as two
         constants in one run may be two in another."""
+        if not isinstance(value, tapes.Value):  # a number that is written
+            value = self.read(self.backend.asarray(value))
         held = self._current(value)
         if held.call is None and held.constant is not None:
             held = Value(value.held(), constant=held.constant)
