@@ -115,6 +115,9 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.numpy.graphs": "needed once something is compiled",
         "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
     },
+    "tensorflow_lite_clone.backends.numpy.primitives.incomplete_gamma": {
+        "fractions": "imports decimal, and is needed for one function only",
+    },
     "tensorflow_lite_clone.backends.numpy.tiles": {
         "tensorflow_lite_clone.backends.numba.chains": "needed where Numba serves only",
     },
