@@ -104,9 +104,9 @@ class Trace(tapes.OpTape):
         """Find what the arguments hold, before a write changes them."""
         if any([type(value) is list for value in call.args]):
             raise UnsupportedOperatorError(f"'{call.name}' works on lists of tensors")
-        self._inputs = tuple([None if x is None else self._content(x) for x in call.args])
-        if call.kind == "write":
-            self._inputs = self._current(call.args[0]), *self._inputs[1:]
+        before = [self._current(call.args[0])] if call.kind == "write" else []
+        others = call.args[len(before) :]
+        self._inputs = *before, *[None if x is None else self._content(x) for x in others]
 
     def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """UnsupportedOperatorError for what is not on the model's device any more."""
