@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
@@ -167,7 +166,7 @@ def _settle_around_a_capture() -> None:
         backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
-capture.boundaries.append(_settle_around_a_capture)
+capture.on_boundary.append(_settle_around_a_capture)
 
 
 @contextmanager
@@ -352,9 +351,3 @@ class Lent(Storage):
                 view.array = F.as_strided(same, shape, strides, offset // dtype.itemsize)
         self._windows.clear()
         self.array = array
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("TypedStorage", "UntypedStorage"):  # as ``torch.storage`` has them
-        return getattr(import_module("tensorflow_lite_clone.ops.compat.typed_storage"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

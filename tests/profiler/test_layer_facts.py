@@ -351,7 +351,7 @@ def test_two_at_once():
     assert no_hooks(shared)
 
 
-def test_what_cannot_be_done():
+def test_layer_report_invalid_arguments_raise():
     model, x = nn.Linear(4, 4), rand(2, 4)
     with pytest.raises(TypeError, match="takes a Module, not function"):
         layers(lambda x: x, x)

@@ -57,7 +57,7 @@ def trained(make: Any, steps: int, compiled: bool, batch: Any = lambda i: 8) -> 
 # ---- what is not captured at all
 
 
-def test_where_nothing_captures_it_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
+def test_compile_without_captures_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
     calls: deque[bool] = deque()  # no list: those are guarded
 
     @tlc.compile

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.utils._op_costs import bytes_of, flops_of
 from tests.device import DEVICE
 from tests.op_db import OPS
 from tests.op_db._case import draw
-from tests.op_db._check import OURS, Trial, run_ours, serves
+from tests.op_db._check import OURS, GradientCase, representable, run_ours
 
 
 def of_shapes(*shapes):
@@ -113,13 +113,17 @@ def run_rows():
     """All rows of the table of tests, and gradients of the first and second order of some."""
     for op in OPS:
         for sample in op.samples:
-            if op.grad and "float64" in op.dtypes and sample.mode in ("full", "torch"):
-                twice = op.order2 is True and sample is op.samples[0] and sample.mode == "full"
-                trial = Trial(op, sample)
+            if op.supports_autograd and "float64" in op.dtypes and sample.mode in ("full", "torch"):
+                twice = (
+                    op.supports_gradgrad is True
+                    and sample is op.samples[0]
+                    and sample.mode == "full"
+                )
+                trial = GradientCase(op, sample)
                 for order in (1, 2)[: 1 + twice] if trial.inputs else ():
                     trial.derivative(OURS, order)
                 continue
-            for dtype in [dtype for dtype in op.dtypes if serves(sample, dtype)][:1]:
+            for dtype in [dtype for dtype in op.dtypes if representable(sample, dtype)][:1]:
                 run_ours(op, draw(op, sample, dtype))
 
 
@@ -288,7 +292,7 @@ def test_counting_is_done_once(ops_of_others):
     assert counted[3:] == [{}, {}]
 
 
-def test_what_asks_for_values_says_so(ops_of_others):
+def test_value_dependent_costs_raise(ops_of_others):
     class Asking(Op):
         name = "cost_that_depends"
 

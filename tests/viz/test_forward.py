@@ -242,7 +242,7 @@ def watched() -> bool:
     return any(map(bool, tables)) or _has_any_global_hook()
 
 
-def test_what_the_model_raises_passes_and_leaves_no_hooks() -> None:
+def test_forward_errors_propagate_and_remove_hooks() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         viz.forward(mlp(), ones(5, 5))
     with pytest.raises(TypeError):

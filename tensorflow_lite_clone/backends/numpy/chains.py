@@ -12,11 +12,8 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.formulas import Formula, Node, Step, formula
 from tensorflow_lite_clone.backends.numpy.recording import Value, root_of
 from tensorflow_lite_clone.backends.numpy.tiles import Chain, Operand
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.trace import Call, values_in
-
-LEAST = 1 << 17  # elements, below which calls one by one take no longer
-WORK = 1 << 22  # elements times words of NumPy's that are worth tiles
-COMPILED = LEAST  # elements that are worth a loop, which takes 0.1 s to compile
 
 
 def joined(entries: list[Call], F: Any) -> list[Call]:
@@ -137,8 +134,8 @@ class _Links:
             return
         size = prod(self.shape)
         words = sum([isinstance(step.word, np.ufunc) for step in steps])  # others share work anyway
-        compiled = compiled and size >= COMPILED and words > 1
-        if not compiled and size * words < WORK or len({*map(id, nodes)}) < len(nodes):
+        compiled = compiled and size >= tuning.chain_compiled and words > 1
+        if not compiled and size * words < tuning.chain_work or len({*map(id, nodes)}) < len(nodes):
             yield from self._calls
             return
         read = {id(operand) for step in steps for operand in step.operands}
@@ -166,7 +163,7 @@ def _shape(entry: Call) -> tuple[int, ...] | None:
     if len(shapes) != 1 or isinstance(entry.result, tuple):
         return None
     (shape,) = shapes
-    return shape if prod(shape) >= LEAST else None
+    return shape if prod(shape) >= tuning.chain_elements else None
 
 
 def _hands_on(entry: Call, F: Any) -> bool:
