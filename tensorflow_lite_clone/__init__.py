@@ -12,7 +12,7 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_lite_clone import _bind, array_api, autograd, ops
+from tensorflow_lite_clone import _bind, autograd, ops
 from tensorflow_lite_clone import python_dispatch as _python_dispatch  # noqa: F401  binds methods
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
@@ -76,7 +76,7 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "_C __config__ __future__ _dynamo _inductor _jit_internal _ops _tensor_str _utils "
-    "accelerator amp compiler cpu cuda distributed "
+    "accelerator amp array_api compiler cpu cuda distributed "
     "distributions fft func functional futures fx hub jit library linalg masked multiprocessing nn "
     "onnx optim overrides profiler quasirandom random return_types serialization signal sparse "
     "special testing types "
@@ -119,6 +119,8 @@ def _provide(declared: _late_bound.LateBound, room: str, name: str) -> None:
 
 
 for _declared, _room, _name in (
+    (_late_bound.standard_function, "array_api", "_find"),
+    (_late_bound.array_namespace, "array_api", "_namespace"),
     (_late_bound.compile, "compiler", "compile"),
     (_late_bound.vmap, "func", "vmap"),
     (_late_bound.sparse_coo_tensor, "sparse", "sparse_coo_tensor"),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tensorflow_lite_clone.autograd.namespaces import creation_functions, standard_functions
+#: The standard's functions over Tensors, and creation functions, which take a device.
+standard_functions: dict[str, Any] = {}
+creation_functions: dict[str, Any] = {}
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.array_api._promotion import promoted_pair
-from tensorflow_lite_clone.array_api._register import word
+from tensorflow_lite_clone.array_api._register import standard_functions, word
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.namespaces import standard_functions
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES

@@ -1,7 +1,7 @@
 """The namespace ``F`` over Tensors: what gradients see when they are themselves recorded.
 
-Its counterpart over arrays is `dispatch.raw.Raw`. Words of the array API standard come from
-`tensorflow_lite_clone.array_api`, which enters them here; ops are applied and recorded;
+Its counterpart over arrays is `dispatch.raw.Raw`. Functions of the array API standard are those of
+`tensorflow_lite_clone.array_api`, which is imported for the first; ops are applied and recorded;
 composites are inlined, so that every order of derivative follows from their bodies.
 """
 
@@ -11,14 +11,9 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.late_bound import apply
+from tensorflow_lite_clone.core.late_bound import apply, standard_function
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
-
-#: The standard's functions over Tensors, and creation functions, which take a device; entered by
-#: `array_api`.
-standard_functions: dict[str, Any] = {}
-creation_functions: dict[str, Any] = {}
 
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
@@ -49,10 +44,9 @@ class Recorded:
         return word
 
     def _find(self, name: str) -> Any:
-        if name in creation_functions:
-            return partial(creation_functions[name], device=self.backend.device)
-        if name in standard_functions:
-            return standard_functions[name]
+        if (found := standard_function(name)) is not None:
+            function, creates = found
+            return partial(function, device=self.backend.device) if creates else function
         entry = TABLE.get(name)
         if entry is None:
             raise AttributeError(f"F has no '{name}' over Tensors")

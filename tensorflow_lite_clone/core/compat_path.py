@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import MutableSequence
-from pathlib import Path
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = os.path.dirname(os.path.dirname(__file__))
 _PACKAGE = __package__.partition(".")[0]
 
 
@@ -15,4 +15,4 @@ def mount_compat(path: MutableSequence[str], package: str) -> None:
     `path` is the package's ``__path__``.
     """
     inner = package.removeprefix(_PACKAGE).strip(".").split(".")
-    path.append(str(_ROOT.joinpath("compat", *inner)))
+    path.append(os.path.join(_ROOT, "compat", *inner))

@@ -51,6 +51,12 @@ apply_transformed = LateBound("torch.autograd.Function.apply")
 cast = LateBound("ops.cast")
 cast_weight = LateBound("ops.cast_weight")
 
+#: ``standard_function(name)``: the function of the array API standard over Tensors, and whether it
+#: takes a device, as one that makes a tensor from nothing; None where there is none.
+standard_function = LateBound("array_api.find")
+#: ``array_namespace(api_version)``, as `torch.Tensor.__array_namespace__`.
+array_namespace = LateBound("torch.Tensor.__array_namespace__")
+
 #: ``compile(function, **options)``, as `torch.compile`.
 compile = LateBound("torch.compile")
 #: ``vmap(function, in_dims, out_dims, randomness)``, as `torch.vmap`.
