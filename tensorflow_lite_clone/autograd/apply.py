@@ -24,13 +24,13 @@ from tensorflow_lite_clone.autograd.node import (
     Leaf,
     MultiOutputNode,
     Node,
-    creation_hooks,
     next_sequence_number,
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.templates import fill
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
@@ -256,10 +256,10 @@ NAMES: dict[str, Any] = {
     "NO_PARAMETERS": {},
     "REFUSALS": REFUSALS,
     "__name__": __name__,
-    "creation_hooks": creation_hooks,
     "mode": mode,
     "new": object.__new__,
     "next_sequence_number": next_sequence_number,
+    "node_hooks": hooks.nodes,
     "saved_hooks": saved_hooks,
 }  # fmt: skip
 

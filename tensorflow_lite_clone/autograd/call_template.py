@@ -154,8 +154,8 @@ if saves:
         pack_all(saved)
 else:
     node.saved = node.versions = NOTHING
-if creation_hooks:
-    for hook in creation_hooks:
+if node_hooks:
+    for hook in node_hooks:
         hook(node)
 """
 

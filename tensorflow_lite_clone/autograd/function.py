@@ -13,9 +13,10 @@ from tensorflow_lite_clone.autograd.function_node import FunctionCtx, FunctionNo
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import creation_hooks, next_sequence_number
+from tensorflow_lite_clone.autograd.node import next_sequence_number
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.late_bound import apply_transformed
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 
@@ -235,7 +236,7 @@ def _record(
             continue
         if value.dtype.kind in "fc":
             _place(value, node, index, id(value) in context._dirty)
-    for hook in creation_hooks:
+    for hook in hooks.nodes:
         hook(node)
 
 

@@ -11,7 +11,6 @@ from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.dispatch import hooks as dispatch_hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage, freely
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 next_sequence_number = itertools.count().__next__
 _new = object.__new__
 _NO_PARAMETERS: dict = {}
-#: Each is called with every new node.
-creation_hooks = dispatch_hooks.nodes
 
 
 class GraphNode:

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.trace import Observer
 
 
 class Trace(Observer):
-    """Context manager that notes what this thread does inside.
+    """What this thread does while this is entered.
 
     `leaves`: tensors that took part in graphs as leaves and outlived what made them (known at the
     end), by their ids like the others; `modules` that were called; `optimizers` that stepped;

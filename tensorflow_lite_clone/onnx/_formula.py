@@ -26,13 +26,14 @@ from tensorflow_lite_clone.trace import Call
 
 
 class Symbol(MetaArray):
-    """A value of the graph with its name there; operators are those of the namespace `kit`."""
+    """A value of the graph with its name there; operators are those of the namespace
+    `primitives`."""
 
-    __slots__ = ("kit", "name")
+    __slots__ = ("name", "primitives")
 
-    def __init__(self, array: Any, name: str, kit: Namespace) -> None:
+    def __init__(self, array: Any, name: str, primitives: Namespace) -> None:
         super().__init__(tuple(array.shape), array.dtype)
-        self.kit = kit
+        self.primitives = primitives
         self.name = name
 
 

@@ -75,9 +75,11 @@ class Trace(tapes.OpTape):
         """What an array holds now."""
         return self._content(self.read(array))
 
-    def _content(self, value: tapes.Value) -> Value:
+    def _content(self, value: Any) -> Value:
         """What is read: of a constant something new each time, as arrays that serve as two
         constants in one run may be two in another."""
+        if not isinstance(value, tapes.Value):  # a number that is written
+            value = self.read(self.backend.asarray(value))
         held = self._current(value)
         if held.call is None and held.constant is not None:
             held = Value(value.held(), constant=held.constant)
@@ -102,9 +104,9 @@ class Trace(tapes.OpTape):
         """Find what the arguments hold, before a write changes them."""
         if any([type(value) is list for value in call.args]):
             raise UnsupportedOperatorError(f"'{call.name}' works on lists of tensors")
-        self._inputs = tuple([None if x is None else self._content(x) for x in call.args])
-        if call.kind == "write":
-            self._inputs = self._current(call.args[0]), *self._inputs[1:]
+        before = [self._current(call.args[0])] if call.kind == "write" else []
+        others = call.args[len(before) :]
+        self._inputs = *before, *[None if x is None else self._content(x) for x in others]
 
     def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """UnsupportedOperatorError for what is not on the model's device any more."""

@@ -37,7 +37,7 @@ class Observer:
                 print(op.name)
     """
 
-    on_op: Any = None  # after every op
+    on_op: Any = None  # after every op, where there is no `around_op`
     around_op: Any = None
     around_write: Any = None
     around_function: Any = None

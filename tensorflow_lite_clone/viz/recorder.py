@@ -155,15 +155,14 @@ class Recorder(OpTape):
         """Find the nodes that arguments come from, and the values of those that are numbers."""
         values = list(values_in(call.args))
         self._sources = [self._read(value, call.backend) for value in values]
-        is_write = call.kind == "write"
         numbers = [
             _number(value.held(), call.backend)
-            for value, found in zip(values[is_write:], self._sources[is_write:])
-            if not found
+            for value, found in zip(values, self._sources)
+            if not found and (call.kind != "write" or value is not values[0])
         ]
-        self._numbers = {"number": numbers[0] if len(numbers) == 1 else tuple(numbers)}
-        if not numbers:
-            self._numbers.clear()
+        self._numbers = {}
+        if numbers:
+            self._numbers["number"] = numbers[0] if len(numbers) == 1 else tuple(numbers)
 
     def record(self, call: Call, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Note a call, and how many microseconds it took if times are wanted."""
@@ -191,7 +190,7 @@ class Recorder(OpTape):
             self._last = node, call
             if call.target.view:
                 node.view = True
-                self._mark([key for keys in self._sources for key in keys][:1], node, "view")
+                self._mark(self._sources[0][:1], node, "view")
         for value in results:
             self._show(value, node)
 
@@ -203,7 +202,7 @@ class Recorder(OpTape):
             node = self._add_op(name, call, [target])
             node.label += "_"
             node.inplace = True
-        elif target is last.args[0]:  # what was just computed from the target is copied into it
+        elif target is next(values_in(last.args)):  # what was computed from it is copied into it
             node.label += "_"
             node.inplace = True
         self._mark(self._sources[0], node, "inplace")

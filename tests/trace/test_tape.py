@@ -11,8 +11,8 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.trace import Call, OpTape, Tape, values_in
+from tensorflow_lite_clone.dispatch import hooks, table
+from tensorflow_lite_clone.trace import Call, OpTape, Tape, Value, values_in
 
 
 def names(tape):
@@ -167,3 +167,41 @@ def test_parts_of_an_array_from_outside_view_it() -> None:
     assert [value.base for value in call.result] == [tape.find(whole)] * 3
     other = tape.read(whole[1:])
     assert other.call is None and other.base is other.memory is tape.find(whole)
+
+
+def replayed(tape: OpTape, inputs: dict) -> dict:
+    """What the ops of a tape give for the arrays of its outside values, by value."""
+    arrays = dict(inputs)
+
+    def array_of(described):
+        if isinstance(described, Value):
+            return arrays[described] if described in arrays else described.held()
+        return [array_of(part) for part in described] if type(described) is list else described
+
+    for call in tape.calls:
+        assert call.kind == "op"
+        result = table.run(call.target, call.backend, [array_of(x) for x in call.args], call.kwargs)
+        for value, array in zip(call.results, result if type(result) is tuple else [result]):
+            arrays[value] = array
+    return arrays
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.GELU(), nn.MaxPool2d(2)).eval(),
+        nn.Sequential(
+            nn.Flatten(2), nn.TransformerEncoderLayer(64, 4, 32, batch_first=True)
+        ).eval(),
+    ],
+    ids=["convolution", "transformer"],
+)
+def test_a_tape_says_all_that_it_takes_to_run_the_calls_again(model) -> None:
+    x, other = tlc.randn(2, 3, 8, 8), tlc.randn(2, 3, 8, 8)
+    with tlc.no_grad():
+        with OpTape(keep=True) as tape:
+            y = model(x)
+        expected = model(other)
+    given, result = tape.find(x._storage.array), tape.find(y._storage.array)
+    found = replayed(tape, {given: other._storage.array})[result]
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-6, atol=1e-6)

@@ -122,6 +122,16 @@ def test_views_and_what_is_written_through_them() -> None:
     assert node(graph, "mul").notes["number"] in ("2", "2.0")
 
 
+def test_results_that_are_laid_out_anew_come_from_their_operation() -> None:
+    graph = viz.forward(lambda x: x.topk(2), ones(4, 5))
+    assert labels(graph, "constant") == []
+    assert [arrow for arrow in arrows(graph) if arrow[1].startswith("output")] == [
+        ("topk", "output.0", "data"), ("topk", "output.1", "data"),
+    ]  # fmt: skip
+    attention = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval().to(DEVICE)
+    assert labels(viz.forward(attention, ones(2, 5, 16)), "constant") == []
+
+
 def test_writes_into_what_no_operation_made() -> None:
     def run(x: Any) -> Any:
         number, rows = x.new_tensor(2.0), x.new_ones(2, 3)
