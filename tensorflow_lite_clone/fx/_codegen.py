@@ -12,10 +12,9 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.fx import _pytree as fx_pytree
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import PACKAGE, qualified_name, torch_name, type_name
-from tensorflow_lite_clone.fx._namespace import Namespace, reserve
+from tensorflow_lite_clone.fx._namespace import STANDARD, Namespace
 from tensorflow_lite_clone.fx.node import Node, abbreviation, noted_value
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree as pytree
@@ -39,20 +38,6 @@ inplace_methods = {
     "ipow": "{} **= {}", "irshift": "{} >>= {}", "isub": "{} -= {}", "itruediv": "{} /= {}",
     "ixor": "{} ^= {}", "setitem": "{}[{}] = {}",
 }  # fmt: skip
-
-reserve("torch", import_module(PACKAGE))
-reserve("device", Device)
-reserve("fx_pytree", fx_pytree)
-reserve("pytree", pytree)
-_STANDARD = {
-    "inf": float("inf"),
-    "nan": float("nan"),
-    "NoneType": type(None),
-    "torch": import_module(PACKAGE),
-    "device": Device,
-    "fx_pytree": fx_pytree,
-    "pytree": pytree,
-}
 
 #: Types that `typing` has other names for.
 _GENERIC = {
@@ -272,8 +257,8 @@ class _Writer:
         self.wrapped: dict[str, None] = {}
         self.return_annotation = ""
         self.last_summary = ""
-        for name, value in _STANDARD.items():
-            self.globals[self.namespace.create_name(name, value)] = value
+        for name, (_, value) in STANDARD.items():
+            self.globals[namespace.create_name(name, value)] = value
 
     def write(self) -> PythonCode:
         last_uses = self._last_uses()

@@ -6,33 +6,38 @@ import builtins
 import keyword
 import math
 import re
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
-#: Names that generated code has beside Python's own -> how it imports them, in PyTorch's words.
-STANDARD_NAMES = {
-    "inf": "from math import inf",
-    "nan": "from math import nan",
-    "NoneType": "NoneType = type(None)",
-    "torch": "import torch",
-    "device": "from torch import device",
-    "fx_pytree": "import torch.fx._pytree as fx_pytree",
-    "pytree": "import torch.utils._pytree as pytree",
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.fx import _pytree as fx_pytree
+from tensorflow_lite_clone.fx._names import PACKAGE
+from tensorflow_lite_clone.utils import _pytree as pytree
+
+
+class Standard(NamedTuple):
+    """What generated code has beside Python's own names."""
+
+    imported: str  # in PyTorch's words
+    value: Any
+
+
+STANDARD = {
+    "inf": Standard("from math import inf", math.inf),
+    "nan": Standard("from math import nan", math.nan),
+    "NoneType": Standard("NoneType = type(None)", type(None)),
+    "torch": Standard("import torch", import_module(PACKAGE)),
+    "device": Standard("from torch import device", Device),
+    "fx_pytree": Standard("import torch.fx._pytree as fx_pytree", fx_pytree),
+    "pytree": Standard("import torch.utils._pytree as pytree", pytree),
 }
 #: Name -> the only object that may have it.
 _RESERVED: dict[str, Any] = {name: object() for name in keyword.kwlist} | vars(builtins)
+_RESERVED |= {name: standard.value for name, standard in STANDARD.items()}
 
 _IDENTIFIER = re.compile(r"([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?")
 _FOREIGN = re.compile("[^0-9a-zA-Z_]+")
 _HUMP = re.compile(r"(?<=[a-z])([A-Z])")
-
-
-def reserve(name: str, value: Any) -> None:
-    """Keep a name for one object, in all spaces."""
-    _RESERVED[name] = value
-
-
-for _name, _value in (("inf", math.inf), ("nan", math.nan), ("NoneType", type(None))):
-    reserve(_name, _value)
 
 
 def snake_case(name: str) -> str:

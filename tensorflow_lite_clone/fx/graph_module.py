@@ -16,7 +16,7 @@ from typing import Any, Self
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._execution import function_of_source
 from tensorflow_lite_clone.fx._names import torch_name, torch_path
-from tensorflow_lite_clone.fx._namespace import STANDARD_NAMES
+from tensorflow_lite_clone.fx._namespace import STANDARD
 from tensorflow_lite_clone.fx._tracer import Tracer
 from tensorflow_lite_clone.fx.graph import Graph, PythonCode, _BoxedCodeGen, _PyTreeCodeGen
 from tensorflow_lite_clone.fx.node import Node
@@ -109,8 +109,8 @@ def _del_attr(model: Module, attr_name: str) -> None:
 
 
 def _import_line(name: str, value: Any) -> str:
-    if name in STANDARD_NAMES:
-        return STANDARD_NAMES[name]
+    if name in STANDARD:
+        return STANDARD[name].imported
     if torch_name(value) is not None:
         return "import torch"
     module = torch_path(value.__module__)
@@ -379,7 +379,8 @@ class GraphModule(Module):
         folder = Path(folder)
         folder.mkdir(exist_ok=True)
         save(self.state_dict(), folder / "state_dict.pt")
-        lines = ["import torch", *STANDARD_NAMES.values(), "from torch.nn import *"]
+        lines = ["import torch", *[each.imported for each in STANDARD.values()]]
+        lines += ["from torch.nn import *"]
         lines += [f"class {module_name}(torch.nn.Module):", "    def __init__(self):"]
         body = ["super().__init__()"]
         in_files = []
