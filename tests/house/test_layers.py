@@ -36,7 +36,8 @@ LAYERS: list[set[str]] = [
     {"utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
-    {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
+    {"amp", "compiler", "func", "jit", "library", "overrides"},
+    {"fx"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {
         "_C",
