@@ -10,6 +10,7 @@ casts under autocast and writes into ``out=`` is one frame above the function th
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
@@ -19,6 +20,8 @@ from tensorflow_lite_clone.core.templates import define, fill
 
 #: A function that has other code for a while (see `interception`) -> one with its own.
 originals: dict[Any, Any] = {}
+#: A function -> those that do the same under other names, see `twin`.
+twins: dict[Any, list[Any]] = {}
 
 
 class Missing:
@@ -62,6 +65,30 @@ class Parameters(NamedTuple):
                 count -= 1
         return args[:count], named
 
+    def bound(
+        self, args: tuple, kwargs: dict[str, Any], names: tuple[str, ...]
+    ) -> tuple[tuple, dict[str, Any]]:
+        """All arguments of a call: those without defaults by position, others by keyword.
+
+        `names` are the parameters that count, in order, without any all; those before a star, if
+        there is one, are by position. Arguments that do not fit are given back as they are.
+        """
+        defaults = dict(zip(reversed(self.positional), reversed(self.defaults)))
+        defaults |= self.keyword_defaults
+        names = names or (*self.positional, *self.keywords)
+        values = {**dict(zip(self.positional, args)), **kwargs}
+        if "*" in names:
+            count = names.index("*")
+            required = list(names[:count])
+            names = (*required, *names[count + 1 :])
+        else:
+            required = [name for name in names if defaults.get(name, MISSING) is MISSING]
+        if not {*required} <= {*values} <= {*names}:
+            return args, kwargs
+        positional = (*[values.pop(name) for name in required], *args[len(self.positional) :])
+        rest = [name for name in names if name not in required]
+        return positional, {name: values.get(name, defaults[name]) for name in rest}
+
 
 _WRAPPER = """
 def {name}({parameters}):
@@ -72,15 +99,14 @@ def {name}({parameters}):
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
-    __slots__ = ("body", "change", "function", "names", "wrapper")
-
-    wrapper: Any
+    __slots__ = ("body", "change", "function", "names", "wrappers")
 
     def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
         self.names = names
         self.change = change
+        self.wrappers: list[Any] = []  # the wrapper, and its twins
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
@@ -89,7 +115,6 @@ class _Forwarder:
 
     def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Give the wrapper its code, and call it."""
-        wrapper = originals.get(self.wrapper, self.wrapper)
         name, parameters = self.function.__name__, self.parameters()
         body, names, modules = self.text(parameters)
         if not names.keys().isdisjoint((*parameters.positional, *parameters.keywords)):
@@ -99,11 +124,16 @@ class _Forwarder:
         head += [f"{word}=None" for word in parameters.keywords] + ["**more"] * parameters.open
         text = fill(_WRAPPER, name=name, parameters=", ".join(head), body=body)
         code = define(name, text, ", ".join(modules), {}).__code__
-        wrapper.__globals__.update(names)
-        wrapper.__defaults__ = parameters.defaults
-        wrapper.__kwdefaults__ = parameters.keyword_defaults
-        wrapper.__code__ = code
-        return wrapper(*args, **kwargs)
+        called, beginning = None, sys._getframe(1).f_code
+        for wrapper in [originals.get(each, each) for each in self.wrappers]:
+            if wrapper.__code__ is beginning:
+                called = wrapper
+            wrapper.__globals__.update(names)
+            wrapper.__defaults__ = parameters.defaults
+            wrapper.__kwdefaults__ = parameters.keyword_defaults
+            wrapper.__code__ = code.replace(co_name=wrapper.__name__)
+        assert called is not None
+        return called(*args, **kwargs)
 
     def text(self, parameters: Parameters) -> tuple[str, dict[str, Any], list[str]]:
         """What a wrapper with these parameters does, the names that are used, and whose text it is.
@@ -160,6 +190,13 @@ def parameters_of(function: Any) -> Parameters:
     )
 
 
+def inner_parameters(function: Any) -> Parameters:
+    """A function's own parameters, or those of what it wraps if it takes any."""
+    while not has_parameters(function) and "__wrapped__" in function.__dict__:
+        function = function.__dict__["__wrapped__"]
+    return parameters_of(function)
+
+
 def forwarder(
     function: Any,
     body: str,
@@ -177,8 +214,33 @@ def forwarder(
     """
     state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}
-    wrapper = state.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    state.wrappers.append(wrapper)
     return functools.update_wrapper(wrapper, function)
+
+
+def twin(function: FunctionType, module: str, name: str) -> FunctionType:
+    """Another function that does the same, as fast, called `name` in `module`.
+
+    Its code is another object, by which frames tell whose they are.
+    """
+    copied = FunctionType(
+        function.__code__.replace(co_name=name.rpartition(".")[2]),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied.__annotations__ = function.__annotations__
+    copied.__doc__ = function.__doc__
+    copied.__dict__.update(function.__dict__)
+    copied.__module__, copied.__qualname__ = module, name
+    copied.__name__ = name.rpartition(".")[2]
+    if "__forwarder__" in function.__globals__:
+        function.__globals__["__forwarder__"].wrappers.append(copied)
+    twins.setdefault(function, []).append(copied)
+    return copied
 
 
 def _begin(*args: Any, **kwargs: Any) -> Any:

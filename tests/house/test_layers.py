@@ -53,7 +53,8 @@ LAYERS: list[set[str]] = [
     {"hub"},
     {"utils"},
     {"testing"},
-    {"amp", "func", "fx", "jit", "library", "overrides"},
+    {"amp", "func", "jit", "library", "overrides"},
+    {"fx"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"nn.parallel.distributed"},
     {"distributed.checkpoint", "distributed.pipelining"},
@@ -135,6 +136,9 @@ BY_STRING: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.cupy": "needs CuPy",
         "tensorflow_lite_clone.backends.cupy.runtime": "needs CuPy",
     },
+    "tensorflow_lite_clone.fx._execution": {
+        WILDCARD: "what code of a graph imports below torch",
+    },
     "tensorflow_lite_clone.dropin.finder": {
         "tensorflow_lite_clone.vision": "stands for torchvision",
         WILDCARD: "what a program imports below torch",
@@ -154,7 +158,7 @@ BY_STRING: dict[str, dict[str, str]] = {
 }
 # These may be imported where they are used, by any module: optional extras, and one that few need.
 EXTRAS = {
-    "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
+    "matplotlib", "mpi4py", "tabulate", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip
 
 
