@@ -19,7 +19,14 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.ops.namespaces import (
+    Namespace,
+    OpOverload,
+    OpOverloadPacket,
+    aten,
+    namespaces,
+)
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -188,6 +195,18 @@ def own(op: Any, *tensors: Any, **parameters: Any) -> Any:
 def _own(op: Any) -> OpOverload:
     """The operation ``tlc.NAME`` of an op that has no form, under its own parameters."""
     return OpOverloadPacket(f"tlc::{op.name}", partial(apply, op)).default
+
+
+class _Own(Namespace):
+    """``torch.ops.tlc``: ops that have no form, under their own parameters."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in TABLE or not is_op(TABLE[name]):
+            return super().__getattr__(name)
+        return _own(TABLE[name]).overloadpacket
+
+
+namespaces["tlc"] = _Own("tlc")
 
 
 def raised(array: Any, backend: Any) -> Any:

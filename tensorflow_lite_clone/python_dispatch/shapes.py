@@ -27,6 +27,16 @@ def _to_copy(x: Tensor, *, dtype: Any = None, device: Any = None, **layout: Any)
     return x.to(dtype=dtype or x.dtype, device=device or x.device, copy=True)
 
 
+@operation("lift_fresh")
+def _lift_fresh(x: Tensor) -> Tensor:
+    return x
+
+
+@operation("lift_fresh_copy")
+def _lift_fresh_copy(x: Tensor) -> Tensor:
+    return x.clone()
+
+
 @operation("_local_scalar_dense")
 def _local_scalar_dense(x: Tensor) -> Any:
     return x.item()
