@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.overridable import MODES_ALONE
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
-from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.tensor import Tensor, new_tensor

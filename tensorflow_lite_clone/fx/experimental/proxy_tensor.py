@@ -18,13 +18,13 @@ from tensorflow_lite_clone.autograd.mode import mode as thread_mode
 from tensorflow_lite_clone.fx._symbolic_trace import PH, Tracer
 from tensorflow_lite_clone.fx.graph import Graph
 from tensorflow_lite_clone.fx.graph_module import GraphModule
-from tensorflow_lite_clone.fx.experimental._creations import SeenCreations
 from tensorflow_lite_clone.fx.interpreter import Interpreter
 from tensorflow_lite_clone.fx.node import Node
 from tensorflow_lite_clone.fx.passes.shape_prop import _extract_tensor_metadata
 from tensorflow_lite_clone.fx.proxy import Proxy
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
+from tensorflow_lite_clone.python_dispatch.creations import seen_creations
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 from tensorflow_lite_clone.utils import _pytree as pytree
 from tensorflow_lite_clone.utils._python_dispatch import (
@@ -80,7 +80,10 @@ class PythonKeyTracer(Tracer):
     def create_arg(self, a: Any) -> Any:
         """As any tracer's; a parameter of no traced module becomes an attribute of the root."""
         if not isinstance(a, Parameter):
-            return super().create_arg(a)
+            arg = super().create_arg(a)
+            if isinstance(a, Tensor):
+                arg.meta["val"] = self._fake.describe(a)
+            return arg
         names = [name for name, value in self.root.named_parameters() if value is a]
         if not names:
             number = sum([name.startswith("_param_constant") for name in vars(self.root)["_parameters"]])
@@ -294,7 +297,7 @@ def make_fx(
             for value, proxy in zip(leaves, pytree.tree_leaves(proxies), strict=True):
                 if isinstance(value, Tensor):
                     tracer.track(value, proxy)
-            with SeenCreations(), tracing:
+            with seen_creations(), tracing:
                 result = function(*args)
             return pytree.tree_map(tracer.proxy_of, result)
 
@@ -364,5 +367,5 @@ class DecompositionInterpreter(Interpreter):
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """The result for arguments; the new graph is written on the way."""
-        with SeenCreations(), self.mode:
+        with seen_creations(), self.mode:
             return super().run(*args, **kwargs)

@@ -1,18 +1,21 @@
 """Calls below which modes with `__torch_dispatch__` see nothing: creations, random writes, reads.
 
-A tensor that is made of numbers comes from no op, so a mode does not see it made (and a random
-draw fills memory that is there). While `SeenCreations` is on, these calls go to the modes as the
-operations that they are in PyTorch.
+A tensor that is made of numbers comes from no op, so a mode does not see it made, and a random
+draw fills memory that is there. In a block of `seen_creations` such calls of public functions, from
+wherever, go to the modes as the operations that they are in PyTorch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, get_default_device
-from tensorflow_lite_clone.core.public import EXPORTS
-from tensorflow_lite_clone.overrides import TorchFunctionMode
+from tensorflow_lite_clone.core.interception import intercept, release, runners
+from tensorflow_lite_clone.core.torch_function import active_modes
 from tensorflow_lite_clone.python_dispatch.calls import call
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -132,62 +135,89 @@ _DRAWS = {
     "uniform_": "uniform_",
 }
 #: Functions that make a tensor of Python's data.
-_OF_DATA = ("tensor", "as_tensor", "asarray", "from_numpy", "new_tensor")
+_OF_DATA = ("tensor", "as_tensor", "asarray")
 #: Methods that give a number.
 _READS = ("item", "__bool__", "__int__", "__float__", "__complex__", "__index__", "tolist")
 
-
-def _found(names: Any, *places: str) -> dict[Any, str]:
-    """The functions of these names, which are keys of tables."""
-    return {EXPORTS[place][name]: name for place in places for name in names if name in EXPORTS[place]}
+_Handler = Callable[[Callable[..., Any], tuple, dict[str, Any]], Any]
 
 
-class SeenCreations(TorchFunctionMode):
-    """A block in which creations, random writes and reads of numbers go to modes as operations."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._creations = _found(_FUNCTIONS, "torch")
-        self._of_another = _found(_OF_ANOTHER, "torch", "method")
-        self._draws = _found(_DRAWS, "torch", "method")
-        self._of_data = _found(_OF_DATA, "torch", "method")
-        self._reads = _found(_READS, "method")
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in self._creations:
-            return self._create(_FUNCTIONS[self._creations[func]], args, kwargs)
-        if func in self._of_another:
-            return self._create(_OF_ANOTHER[self._of_another[func]], args, kwargs, of_another=True)
-        if func in self._draws and kwargs.get("generator") is None:
-            kwargs.pop("generator", None)
-            return call(_DRAWS[self._draws[func]], *args, **kwargs)
-        if func in self._of_data:
-            made = func(*args, **kwargs)
-            known = [value for value in args if isinstance(value, Tensor)]
-            return made if known else call("lift_fresh", made)
-        if func in self._reads and args[0].numel() == 1:
-            call("_local_scalar_dense", args[0])
-            return func(*args)
-        with self:
-            return func(*args, **kwargs)
-
-    def _create(
-        self, normalize: _Normalizer, args: tuple, kwargs: dict[str, Any], of_another: bool = False
-    ) -> Any:
+def _creation(normalize: _Normalizer, of_another: bool) -> _Handler:
+    def create(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         requires_grad = kwargs.get("requires_grad", False)
-        kwargs = {
-            name: value
-            for name, value in kwargs.items()
-            if name not in _DROPPED and (value is not None or name == "size")
-        }
+        kwargs = {name: x for name, x in kwargs.items() if x is not None and name not in _DROPPED}
         name, args, kwargs = normalize(args, kwargs)
         if not of_another or "device" in kwargs:
             kwargs["device"] = Device(kwargs.get("device") or get_default_device())
-        order = [key for key in ("dtype", "layout", "device") if key in kwargs]
-        first = {key: kwargs.pop(key) for key in order}
+        first = {key: kwargs.pop(key) for key in ("dtype", "layout", "device") if key in kwargs}
         first["pin_memory"] = kwargs.pop("pin_memory", False)
         made = call(name, *args, **first, **kwargs)
         return made.requires_grad_() if requires_grad else made
+
+    return create
+
+
+def _draw(operation: str) -> _Handler:
+    def draw(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        given = {name: x for name, x in kwargs.items() if name != "generator" or x is not None}
+        return call(operation, *args, **given)
+
+    return draw
+
+
+def _of_data(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    made = own(*args, **kwargs)
+    return made if any([isinstance(x, Tensor) for x in args[:1]]) else call("lift_fresh", made)
+
+
+def _new_of_data(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    return call("lift_fresh", own(*args, **kwargs))
+
+
+def _read(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    if args[0].numel() == 1:
+        call("_local_scalar_dense", args[0])
+    return own(*args, **kwargs)
+
+
+def _handlers() -> dict[str, _Handler]:
+    """What is done in place of functions, by their names."""
+    found: dict[str, _Handler] = {}
+    for name, normalize in _FUNCTIONS.items():
+        found[f"torch.{name}"] = _creation(normalize, of_another=False)
+    for name, normalize in _OF_ANOTHER.items():
+        for place in ("torch", "torch.Tensor"):
+            found[f"{place}.{name}"] = _creation(normalize, of_another=True)
+    for name, operation in _DRAWS.items():
+        for place in ("torch", "torch.Tensor"):
+            found[f"{place}.{name}"] = _draw(operation)
+    found.update({f"torch.{name}": _of_data for name in _OF_DATA})
+    found["torch.Tensor.new_tensor"] = _new_of_data
+    found.update({f"torch.Tensor.{name}": _read for name in _READS})
+    return found
+
+
+_HANDLERS = _handlers()
+
+
+@contextmanager
+def seen_creations() -> Iterator[None]:
+    """A block in which this thread's modes see creations, random writes and reads of numbers."""
+    thread = threading.get_ident()
+
+    def run(own: Callable[..., Any], name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        handler = _HANDLERS.get(name)
+        if handler is not None and mode.dispatch_modes and threading.get_ident() == thread:
+            return handler(own, args, kwargs)
+        outer = runners[runners.index(run) + 1 :]
+        return outer[0](own, name, args, kwargs) if outer else own(*args, **kwargs)
+
+    active_modes.append(None)  # so that calls of plain tensors come here too
+    intercept()
+    runners.insert(0, run)
+    try:
+        yield
+    finally:
+        runners.remove(run)
+        release()
+        active_modes.pop()
