@@ -82,6 +82,11 @@ def dispatch(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
     )
 
 
+def followed() -> bool:
+    """Whether a mode of this thread must know where every value comes from, as tracing does."""
+    return any([getattr(each, "follows_values", False) for each in mode.dispatch_modes])
+
+
 def unwrap(value: Any) -> Any:
     """A value in which tensors of classes with `__torch_dispatch__` replace those over handles."""
     if not unwrappers:

@@ -17,7 +17,7 @@ from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
 from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own, unwrap
-from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, unseen
+from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -121,7 +121,7 @@ def _cross_entropy(
 ) -> Tensor:  # fmt: skip
     if smoothing:
         return NotImplemented
-    logs = lse if lse.ndim == x.ndim else unseen(lambda: x - lse.unsqueeze(axis))
+    logs = lse if lse.ndim == x.ndim else derived(lambda: x - lse.unsqueeze(axis))
     total = unseen(g.new_ones, ())
     number = REDUCTIONS.index(reduction)
     g = call("nll_loss_backward", g, logs, target, weight, number, ignore_index, total)
@@ -180,7 +180,7 @@ def _native_batch_norm_backward(
 def _batch_norm(
     g: Tensor, x: Tensor, w: Any, mean: Tensor, variance: Tensor, *, eps: float, needs: Any
 ) -> tuple:
-    rstd = unseen(lambda: (variance + eps) ** -0.5)
+    rstd = derived(lambda: (variance + eps) ** -0.5)
     args = (g, x, w, None, None, mean, rstd, True, eps, list(needs))
     return tuple(call("native_batch_norm_backward", *args))
 
@@ -216,7 +216,7 @@ def _max_pool(g: Tensor, x: Tensor, y: Tensor, hint: Any, **sizes: Any) -> Tenso
         return own(TABLE["max_pool_backward"], g, x, y, hint, **sizes)
     indices = hint if hint is not None and hint.shape == y.shape else None
     if indices is None:
-        indices = unseen(_computed, "max_pool_indices", x, y, **sizes)
+        indices = derived(lambda: _computed("max_pool_indices", x, y, **sizes))
     args = [list(sizes[name]) for name in ("kernel", "stride", "padding", "dilation")]
     name = f"max_pool{len(sizes['kernel'])}d_with_indices_backward"
     return call(name, g, x, *args, False, indices)
@@ -365,7 +365,7 @@ def _bmm(node: Any, grads: list, needed: Any) -> Any:
     batch = list(g.shape[:-2])
 
     def flat(x: Tensor) -> Tensor:
-        return unseen(lambda: x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]))
+        return derived(lambda: x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]))
 
     def product(x: Tensor, y: Tensor) -> Tensor:
         z = call("bmm", x, y)

@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensorMode
 from tensorflow_lite_clone.autograd.mode import mode as thread_mode
@@ -58,13 +58,32 @@ _READ_ERROR = (
 )
 
 
+class _Slot(NamedTuple):
+    """A tensor that was traced, its proxy, and whether it depends on no input."""
+
+    tensor: Tensor
+    proxy: Proxy
+    constant: bool
+
+
+def _key(tensor: Tensor) -> Any:
+    """What two tensors have in common that are the same elements of the same memory."""
+    storage = tensor._storage
+    if storage.backend.dispatches:
+        return id(storage.array.tensor)
+    if not storage.backend.has_values or not storage.array.size:
+        return id(storage.array)
+    address = storage.backend.data_pointer(storage.array)
+    return address, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
+
+
 class PythonKeyTracer(Tracer):
-    """A tracer of values that are there: modules are run, and tensors know their proxies."""
+    """A tracer of values that are there: modules are run, and memory has proxies."""
 
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
-        #: By the identity of a tensor's array: the array, its proxy, whether it is a constant.
-        self._slots: dict[int, tuple[Any, Proxy, bool]] = {}
+        self._slots: dict[Any, _Slot] = {}  # with the tensors, so that memory is not used again
+        self._attributes: dict[Any, Tensor] = {}  # the tensors from elsewhere, by their memory
         self._fake = FakeTensorMode()
 
     def call_module(
@@ -79,42 +98,58 @@ class PythonKeyTracer(Tracer):
 
     def create_arg(self, a: Any) -> Any:
         """As any tracer's; a parameter of no traced module becomes an attribute of the root."""
+        if not isinstance(a, Tensor):
+            return super().create_arg(a)
+        a = self._attributes.setdefault(_key(a), a)
         if not isinstance(a, Parameter):
-            arg = super().create_arg(a)
-            if isinstance(a, Tensor):
-                arg.meta["val"] = self._fake.describe(a)
-            return arg
-        names = [name for name, value in self.root.named_parameters() if value is a]
-        if not names:
-            number = sum([name.startswith("_param_constant") for name in vars(self.root)["_parameters"]])
-            names = [f"_param_constant{number}"]
-            setattr(self.root, names[0], a)
-        node = self.create_node("get_attr", names[0], (), {})
+            node = super().create_arg(a)
+        else:
+            names = [name for name, value in self.root.named_parameters() if value is a]
+            if not names:
+                known = [name for name, _ in self.root.named_parameters()]
+                number = sum([name.startswith("_param_constant") for name in known])
+                names = [f"_param_constant{number}"]
+                setattr(self.root, names[0], a)
+            node = self.create_node("get_attr", names[0], (), {})
         node.meta["val"] = self._fake.describe(a)
         return node
 
     def proxy_of(self, value: Any) -> Any:
         """The proxy of a tensor that was traced; what is none, or was not, as it is."""
-        slot = self._slots.get(id(value._storage.laid)) if isinstance(value, Tensor) else None
-        return value if slot is None else slot[1]
+        if not isinstance(value, Tensor):
+            return value
+        slot = self._slots.get(_key(value))
+        return self._view_of_slot(value) if slot is None else slot.proxy
+
+    def _view_of_slot(self, tensor: Tensor) -> Any:
+        """The proxy of a view, of a traced tensor, that no operation made; else the tensor."""
+        if not tensor._storage.backend.has_values or not tensor.is_contiguous():
+            return tensor
+        for other, proxy, constant in list(self._slots.values()):
+            same_elements = other.numel() == tensor.numel() and other.dtype is tensor.dtype
+            if same_elements and other.is_contiguous() and other.data_ptr() == tensor.data_ptr():
+                arguments = (proxy, list(tensor.shape))
+                view = self.create_proxy("call_function", aten.view.default, arguments, {}, "view")
+                self.track(tensor, view, constant)
+                return view
+        return tensor
 
     def is_constant(self, value: Any) -> bool:
         """Whether a value depends on no input."""
         if not isinstance(value, Tensor):
             return True
-        slot = self._slots.get(id(value._storage.laid))
-        return slot is None or slot[2]
+        slot = self._slots.get(_key(value))
+        return slot is None or slot.constant
 
     def track(self, value: Any, proxy: Proxy, constant: bool = False) -> None:
         """Let tensors, and those in lists and tuples, be what `proxy` and its items stand for."""
         if isinstance(value, Tensor):
             proxy.node.meta["val"] = self._fake.describe(value)
             proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
-            array = value._storage.laid
-            self._slots[id(array)] = array, proxy, constant
+            self._slots[_key(value)] = _Slot(value, proxy, constant)
         elif isinstance(value, list | tuple):
             fakes = [self._fake.describe(x) if isinstance(x, Tensor) else x for x in value]
-            proxy.node.meta["val"] = type(value)(fakes) if type(value) is list else tuple(fakes)
+            proxy.node.meta["val"] = fakes if type(value) is list else tuple(fakes)
             for number, item in enumerate(value):
                 if item is not None:
                     self.track(item, proxy[number], constant)
@@ -134,6 +169,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.decomposition_table = decomposition_table or {}
         self.enable_tracing = True
+
+    follows_values = True
 
     @classmethod
     def is_infra_mode(cls) -> bool:
