@@ -82,11 +82,6 @@ def dispatch(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
     )
 
 
-def followed() -> bool:
-    """Whether a mode of this thread must know where every value comes from, as tracing does."""
-    return any([getattr(each, "follows_values", False) for each in mode.dispatch_modes])
-
-
 def unwrap(value: Any) -> Any:
     """A value in which tensors of classes with `__torch_dispatch__` replace those over handles."""
     if not unwrappers:
@@ -202,13 +197,30 @@ def _own(op: Any) -> OpOverload:
     return OpOverloadPacket(f"tlc::{op.name}", partial(apply, op)).default
 
 
+@cache
+def _own_write(op: Any) -> OpOverload:
+    """The operation ``tlc.NAME_``, which writes what an op gives into its first argument."""
+
+    def write(target: Tensor, *others: Any, **parameters: Any) -> Tensor:
+        backend = target._storage.backend
+        tensors = [
+            wrap_freely(backend.asarray(x, target.dtype), backend) if isinstance(x, int | float | complex) else x
+            for x in others
+        ]
+        target.copy_(apply(op, target, *tensors, **parameters))
+        return target
+
+    return OpOverloadPacket(f"tlc::{op.name}_", write).default
+
+
 class _Own(Namespace):
-    """``torch.ops.tlc``: ops that have no form, under their own parameters."""
+    """``torch.ops.tlc``: ops that have no form, under their own parameters, and their writes."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in TABLE or not is_op(TABLE[name]):
-            return super().__getattr__(name)
-        return _own(TABLE[name]).overloadpacket
+        for found, operation in ((name, _own), (name.removesuffix("_"), _own_write)):
+            if is_op(TABLE.get(found)):
+                return operation(TABLE[found]).overloadpacket
+        return super().__getattr__(name)
 
 
 namespaces["tlc"] = _Own("tlc")
@@ -304,8 +316,7 @@ def _writing(op: Any, write: Callable[[], Any], arrays: tuple, parameters: dict)
     elif not parameters and hasattr(aten, f"{op.name}_"):
         call(f"{op.name}_.{overload_of(op.name, tensors)}", *tensors)
     else:
-        func = OpOverloadPacket(f"tlc::{op.name}_", lambda *args, **kwargs: write()).default
-        dispatch(func, tuple(tensors), parameters)
+        dispatch(_own_write(op), tuple(tensors), parameters)
 
 
 _entered: list[None] = []  # one for each mode of all threads

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import isclose, prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import followed
 from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -17,7 +18,6 @@ from tensorflow_lite_clone.core.strides import contiguous_format, view_strides
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.python_dispatch.calls import (
     call,
-    followed,
     forms,
     operation,
     overloads,

@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import isclose, prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.namespaces import see_composite, seen_gradients, seen_roots
 from tensorflow_lite_clone.core.strides import preserve_format
 from tensorflow_lite_clone.core.windows import windows_size
-from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
 from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own, unwrap
 from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
@@ -22,7 +22,9 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
-    """What a primitive or composite gives over the tensors' arrays."""
+    """What an op gives, or a primitive or composite over the tensors' arrays."""
+    if is_op(TABLE.get(name)):
+        return apply(TABLE[name], *tensors, **parameters)  # its results lie as they should
     backend = tensors[0]._storage.backend
     arrays = [None if x is None else x._storage.array for x in tensors]
     result = getattr(backend.F, name)(*arrays, **parameters)
@@ -337,7 +339,8 @@ def _linear(node: Any, grads: list, needed: Any) -> Any:
         if g.ndim != 2:
             gx = call("view", gx, [*g.shape[:-1], gx.shape[-1]])
     if wanted[1]:
-        x = unseen(values[0].reshape, -1, values[0].shape[-1])
+        see = unseen if values[0].is_contiguous() else derived  # a copy is to be followed
+        x = see(values[0].reshape, -1, values[0].shape[-1])
         gw = call("t", call("t", call("mm", call("t", rows), x)))
     if wanted[2]:
         gb = call("view", call("sum.dim_IntList", rows, [0], True), [rows.shape[1]])
@@ -351,7 +354,7 @@ def _mm(node: Any, grads: list, needed: Any) -> Any:
     values, wanted = _saved(node, needed)
     g, gx, gy = call("unsqueeze", g, 0), None, None  # of a vector, which was a row
     if wanted[1]:
-        gy = call("mm", call("t", unseen(values[0].unsqueeze, 0)), g)
+        gy = call("mm", call("t", derived(values[0].unsqueeze, 0)), g)
     if wanted[0]:
         gx = call("squeeze.dim", call("mm", g, call("t", values[1])), 0)
     return [gx, gy]

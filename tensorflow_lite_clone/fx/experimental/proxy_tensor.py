@@ -201,13 +201,14 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if func is aten.lift_fresh.default:
             recorded = aten.lift_fresh_copy.default
         proxy_args, proxy_kwargs = pytree.tree_map(tracer.proxy_of, (args, kwargs))
-        proxy = tracer.create_proxy(
-            "call_function",
-            recorded,
-            proxy_args,
-            proxy_kwargs,
-            name=tracer.graph._target_to_str(recorded.overloadpacket.__name__),
-        )
+        name = tracer.graph._target_to_str(recorded.overloadpacket.__name__)
+        try:
+            proxy = tracer.create_proxy("call_function", recorded, proxy_args, proxy_kwargs, name)
+        except NotImplementedError:  # parameters of an op that do not stand in graphs
+            bound = functools.partial(func, **kwargs)
+            bound.__name__ = bound.__qualname__ = func._opname  # type: ignore[attr-defined]
+            bound.__module__ = "tlc"
+            proxy = tracer.create_proxy("call_function", bound, proxy_args, {}, name)
         result = func(*args, **kwargs)
         tensors = [x for x in pytree.tree_leaves(result) if isinstance(x, Tensor)]
         small = all([x.numel() <= CONSTANT_NUMEL_LIMIT for x in tensors])
