@@ -34,7 +34,7 @@ def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
 
 
 def _ones_like(output: Tensor) -> Tensor:
-    ones: Tensor = call("ones_like", output, memory_format=preserve_format)
+    ones: Tensor = call("ones_like", output, pin_memory=False, memory_format=preserve_format)
     return ones
 
 

@@ -208,12 +208,13 @@ def _embed(g: Tensor, *, view: Any, parameters: dict, shape: Any) -> Tensor:
     """The gradient of a view: zeros, with g in the place of what was viewed."""
     index = parameters.get("index", ())
     index = index if isinstance(index, tuple) else (index,)
-    index = index[:-1] if index[-1:] == (...,) else index
-    dim = (len(shape) if ... in index else len(index)) - 1
+    *others, item = (index[:-1] if index[-1:] == (...,) else index) or (None,)
+    dim = len(shape) - 1 if ... in others else len(others)
+    if not all([other is ... or other == slice(None) for other in others]):
+        return own(TABLE["embed"], g, view=view, parameters=parameters, shape=shape)
     if view is TABLE["select"]:
-        return call("select_backward", g, list(shape), dim, index[-1])
+        return call("select_backward", g, list(shape), dim, item)
     if view is TABLE["slice"]:
-        item = index[-1]
         stop = sys.maxsize if item.stop is None else item.stop
         return call("slice_backward", g, list(shape), dim, item.start or 0, stop, item.step or 1)
     return own(TABLE["embed"], g, view=view, parameters=parameters, shape=shape)
