@@ -30,7 +30,6 @@ class InternalMatch:
     nodes_map: dict[Node, Any] = field(default_factory=dict)
     placeholder_nodes: list[Any] = field(default_factory=list)
     returning_nodes: list[Node] = field(default_factory=list)
-    name_node_map: dict[str, Node] = field(default_factory=dict)
 
     def __copy__(self) -> InternalMatch:
         return InternalMatch(
