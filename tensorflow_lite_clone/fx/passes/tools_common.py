@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Mapping
-from heapq import heapify, heappop, heappush
 from typing import Any
 
 from tensorflow_lite_clone.fx.graph import Graph
 from tensorflow_lite_clone.fx.graph_module import GraphModule
 from tensorflow_lite_clone.fx.node import Node, _get_qualified_name
+from tensorflow_lite_clone.fx.passes.utils._order import topo_sort
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -21,6 +22,9 @@ __all__ = [
     "stable_topological_sort",
 ]
 
+_AT_ONCE = frozenset(
+    map(vars(operator).get, "add mul sub floordiv truediv mod le lt ge gt eq ne".split())
+)
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 NodeList = list[Node]
 NodeSet = set[Node]
@@ -64,10 +68,6 @@ def is_node_output_tensor(node: Node) -> bool:
     return kind is not None and issubclass(kind, Tensor)
 
 
-def _numbers_of_inputs(graph: Graph) -> dict[Node, int]:
-    return {node: len(node.all_input_nodes) for node in graph.nodes}
-
-
 def _take_order(gm: GraphModule, order: list[Node]) -> GraphModule:
     """Give the module a graph with copies of its nodes in this order."""
     graph, copies = Graph(), {}
@@ -81,9 +81,10 @@ def _take_order(gm: GraphModule, order: list[Node]) -> GraphModule:
 def legalize_graph(gm: GraphModule) -> GraphModule:
     """Put a module's nodes into an order in which each follows what it uses; returns the module.
 
-    Nodes follow in the order in which they become free. RuntimeError where nodes use each other.
+    Nodes follow in the order in which they become free, but for arithmetic and comparisons, which
+    come at once: assertions about sizes consist of them. RuntimeError where nodes use each other.
     """
-    missing = _numbers_of_inputs(gm.graph)
+    missing = {node: len(node.all_input_nodes) for node in gm.graph.nodes}
     ready = deque([node for node, number in missing.items() if not number])
     order = []
     while ready:
@@ -92,7 +93,8 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
         for user in node.users:
             missing[user] -= 1
             if not missing[user]:
-                ready.append(user)
+                at_once = user.op == "call_function" and user.target in _AT_ONCE
+                (ready.appendleft if at_once else ready.append)(user)
     if len(order) < len(missing):
         rest = [node for node, number in missing.items() if number]
         raise RuntimeError(f"Input graph has cycles, unable to add {rest}")
@@ -104,20 +106,4 @@ def stable_topological_sort(gm: GraphModule) -> GraphModule:
 
     AssertionError where nodes use each other.
     """
-    missing = _numbers_of_inputs(gm.graph)
-    nodes = list(missing)
-    place = {node: number for number, node in enumerate(nodes)}
-    ready = [place[node] for node in nodes if not missing[node]]
-    heapify(ready)
-    order = []
-    while ready:
-        node = nodes[heappop(ready)]
-        order.append(node)
-        for user in node.users:
-            missing[user] -= 1
-            if not missing[user]:
-                heappush(ready, place[user])
-    if len(order) < len(nodes):
-        rest = [node for node, number in missing.items() if number]
-        raise AssertionError(f"Input graph has cycles, unable to add {rest}")
-    return _take_order(gm, order)
+    return _take_order(gm, topo_sort(list(gm.graph.nodes)))

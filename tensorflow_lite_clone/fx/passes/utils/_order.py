@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 
 from tensorflow_lite_clone.fx.node import Node
 
@@ -10,19 +11,24 @@ from tensorflow_lite_clone.fx.node import Node
 def topo_sort(nodes: list[Node]) -> list[Node]:
     """The nodes such that each comes after those of them that it uses; AssertionError in a circle.
 
-    Nodes become free in the order in which what they use did.
+    Of the nodes that may follow, the first in the old order does.
     """
-    among = set(nodes)
-    missing = {node: sum([used in among for used in node.all_input_nodes]) for node in nodes}
-    ordered = [node for node in nodes if not missing[node]]
-    for node in ordered:
+    place = {node: number for number, node in enumerate(nodes)}
+    missing = {node: sum([used in place for used in node.all_input_nodes]) for node in nodes}
+    ready = [place[node] for node in nodes if not missing[node]]  # a heap, as it is sorted
+    ordered = []
+    while ready:
+        node = nodes[heappop(ready)]
+        ordered.append(node)
         for user in node.users:
-            if user in among:
+            if user in place:
                 missing[user] -= 1
                 if not missing[user]:
-                    ordered.append(user)
+                    heappush(ready, place[user])
     if len(ordered) != len(nodes):
-        raise AssertionError("topological sorted nodes doesn't have same length as input nodes")
+        raise AssertionError(
+            f"these nodes use each other: {[node for node in nodes if missing[node]]}"
+        )
     return ordered
 
 
