@@ -14,6 +14,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.interception import interceptors
 from tensorflow_lite_clone.core.overridable import IN_PYTHON, NOT_IN_PYTHON
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.ops.namespaces import OpOverloadPacket
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
 
@@ -84,6 +85,8 @@ def torch_name(value: Any) -> str | None:
         return None
     if known is not None:
         return known
+    if isinstance(value, OpOverloadPacket):
+        return f"torch.ops.{value}"
     module = getattr(value, "__module__", None) or ""
     path = torch_path(module).replace("torch._ops", "torch.ops")
     if path == "torch" or path.startswith("torch."):
@@ -124,4 +127,5 @@ def type_name(kind: Any) -> str:
 
 def function_name(func: Any) -> str:
     """The ``__name__`` that a function has in PyTorch."""
-    return _names_of_functions().get(func, func.__name__).rpartition(".")[2]
+    known = _names_of_functions().get(func) if isinstance(func, types.FunctionType) else None
+    return func.__name__ if known is None else known.rpartition(".")[2]

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.interception import intercept, release
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import torch_path
 from tensorflow_lite_clone.fx._patching import Patcher, find_proxy, wrap
@@ -369,6 +370,7 @@ class Tracer(TracerBase):
         }
         self.tensor_attrs: dict[Any, str] = dict(self._constants(self.root, ""))
         _tracing.append(self)
+        intercept()
         try:
             called, args = self.create_args_for_root(
                 function, isinstance(root, Module), concrete_args
@@ -378,6 +380,7 @@ class Tracer(TracerBase):
             kind = inspect.get_annotations(inspect.unwrap(called)).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=kind)
         finally:
+            release()
             _tracing.pop()
         self.submodule_paths = None
         return self.graph

@@ -416,9 +416,8 @@ class Graph:
 
     def __str__(self) -> str:
         names: list[str] = []
-        returned = [""]
-        lines = [node.format_node(names, returned) for node in self.nodes]
-        head = f"graph({', '.join(names)}){returned[0]}:"
+        lines = [node.format_node(names) for node in self.nodes]
+        head = f"graph({', '.join(names)}):"
         return "\n    ".join([head, *filter(None, lines)])
 
     def print_tabular(self) -> None:

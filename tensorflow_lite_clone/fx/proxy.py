@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tensorflow_lite_clone.core.interception import enable_for
+from tensorflow_lite_clone.core.torch_function import intercepting
 from tensorflow_lite_clone.fx import traceback as fx_traceback
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import function_name
@@ -256,6 +258,8 @@ class Proxy:
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.tracer = tracer or GraphAppendingTracer(node.graph)
         self.node = node
+        if not intercepting:  # made by hand, with no end of the tracing in sight
+            enable_for(type(self))
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
