@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import math
+import typing
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -308,7 +309,7 @@ class Tracer(TracerBase):
             given = signature.parameters[name].default
             default = () if given is inspect.Parameter.empty else (given,)
         if name not in concrete:
-            kind = function.__annotations__.get(name)
+            kind = _annotations(function).get(name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -377,7 +378,7 @@ class Tracer(TracerBase):
             )
             with self._patched(function.__globals__):
                 result = self.create_arg(called(*args))
-            kind = inspect.get_annotations(inspect.unwrap(called)).get("return")
+            kind = _annotations(inspect.unwrap(called)).get("return")
             self.create_node("output", "output", (result,), {}, type_expr=kind)
         finally:
             release()
@@ -435,6 +436,15 @@ def _with_attributes(proxy: Proxy, placeholder: Any) -> Proxy:
             if not callable(value) and not hasattr(proxy.node, name):
                 setattr(proxy.node, name, value)
     return proxy
+
+
+def _annotations(function: Any) -> dict[str, Any]:
+    """A function's annotations; those of a layer of ours as PyTorch's has them, types or none."""
+    kinds = inspect.get_annotations(function)
+    if not function.__module__.startswith(f"{__package__.partition('.')[0]}.nn."):
+        return kinds
+    hints = typing.get_type_hints(function)
+    return {name: kind for name, kind in hints.items() if name in kinds and kind is not Any}
 
 
 def _with_plain_parameters(function: Any, count: int) -> FunctionType:

@@ -204,7 +204,9 @@ def _own_write(op: Any) -> OpOverload:
     def write(target: Tensor, *others: Any, **parameters: Any) -> Tensor:
         backend = target._storage.backend
         tensors = [
-            wrap_freely(backend.asarray(x, target.dtype), backend) if isinstance(x, int | float | complex) else x
+            wrap_freely(backend.asarray(x, target.dtype), backend)
+            if isinstance(x, int | float | complex)
+            else x
             for x in others
         ]
         target.copy_(apply(op, target, *tensors, **parameters))

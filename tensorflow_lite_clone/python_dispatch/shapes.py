@@ -219,6 +219,7 @@ def _embed(g: Tensor, *, view: Any, parameters: dict, shape: Any) -> Tensor:
         return call("slice_backward", g, list(shape), dim, item.start or 0, stop, item.step or 1)
     return own(TABLE["embed"], g, view=view, parameters=parameters, shape=shape)
 
+
 forms.update(
     view=lambda x, *, shape, source: call("view", x, list(shape)),
     unsafe_view=lambda x, *, shape, source: as_shape(x, list(shape)),

@@ -27,7 +27,8 @@ def outcome(program: Callable[[Any], Any], lib: Any) -> Any:
 
 def expect_same(program: Callable[[Any], Any]) -> None:
     """Check that a program comes to the same with both libraries."""
-    assert outcome(program, tlc) == outcome(program, torch)
+    ours, theirs = outcome(program, tlc), outcome(program, torch)
+    assert ours == theirs, f"{ours}\n!=\n{theirs}"
 
 
 def values(x: Any) -> Any:

@@ -66,6 +66,4 @@ def containers(lib: Any) -> tuple[Any, tuple]:
     return Containers(), (lib.linspace(-1, 1, 6).reshape(2, 3), lib.ones(2))
 
 
-NETWORKS = {
-    function.__name__: function for function in (mlp, residual, attention, containers)
-}
+NETWORKS = {function.__name__: function for function in (mlp, residual, attention, containers)}

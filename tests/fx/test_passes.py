@@ -12,6 +12,7 @@ import tensorflow_lite_clone as tlc
 from tests.fx.against_torch import expect_same, module, outcome, values
 from tests.fx.networks import NETWORKS
 
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.*:DeprecationWarning")  # in an import
 over_networks = pytest.mark.parametrize("name", NETWORKS)
 
 
@@ -192,13 +193,17 @@ def test_split_by_tags_refuses(tags: dict[str, str]) -> None:
 def _supports(lib: Any, kinds: str) -> Any:
     support = module(lib, "fx.passes.operator_support")
     return support.create_op_support(
-        lambda modules, node: node.op in ("call_function", "call_method", "call_module")
-        and any(kind in str(node.target) for kind in kinds.split())
+        lambda modules, node: (
+            node.op in ("call_function", "call_method", "call_module")
+            and any(kind in str(node.target) for kind in kinds.split())
+        )
     )
 
 
 @pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("kinds", ["sin add", "cos add mul", "sin cos", "sin", "tan add", "getitem"])
+@pytest.mark.parametrize(
+    "kinds", ["sin add", "cos add mul", "sin cos", "sin", "tan add", "getitem"]
+)
 def test_partitions(kinds: str, single: bool) -> None:
     def program(lib: Any) -> Any:
         def f(x, y):
@@ -376,7 +381,7 @@ def test_equal_calls_are_done_once() -> None:
     def program(lib: Any) -> Any:
         def f(x):
             a, b = lib.sin(x) + 1, lib.sin(x) + 1
-            return a * b + lib.cat([a, b], dim=0) + lib.cat([b, a], dim=0) + (x + 1) + (x + 1.0)
+            return a * b + lib.cat([a, b], dim=0) + lib.cat([b, a], dim=0) + (x + 1) + (x + 1)
 
         cse = module(lib, "fx.passes.dialect.common.cse_pass")
         result = cse.CSEPass()(lib.fx.symbolic_trace(f))

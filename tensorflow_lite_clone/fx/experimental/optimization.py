@@ -33,9 +33,7 @@ __all__ = [
 ]
 
 
-def matches_module_pattern(
-    pattern: Iterable[type], node: Node, modules: dict[str, Module]
-) -> bool:
+def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[str, Module]) -> bool:
     """Whether a node calls a module of the second class on what one of the first class gives."""
     nodes = (*node.args[:1], node)
     return len(nodes) == 2 and all(
@@ -56,7 +54,7 @@ def replace_node_module(node: Node, modules: dict[str, Module], new_module: Modu
 def fuse(model: Module, inplace: bool = False, no_trace: bool = False) -> GraphModule:
     """A module in which batch norms are part of the convolutions or linear layers before them.
 
-    It is for inference: RuntimeError for layers that are not in evaluation mode. Fused are layers
+    It is for inference: AssertionError for layers that are not in evaluation mode. Fused are layers
     whose result nothing else uses, with norms that track statistics. The model stays as it is,
     unless `inplace`; with `no_trace` a `GraphModule` is not traced again::
 

@@ -19,7 +19,6 @@ from tensorflow_lite_clone.fx._symbolic_trace import PH, Tracer
 from tensorflow_lite_clone.fx.graph import Graph
 from tensorflow_lite_clone.fx.graph_module import GraphModule
 from tensorflow_lite_clone.fx.interpreter import Interpreter
-from tensorflow_lite_clone.fx.node import Node
 from tensorflow_lite_clone.fx.passes.shape_prop import _extract_tensor_metadata
 from tensorflow_lite_clone.fx.proxy import Proxy
 from tensorflow_lite_clone.nn.modules.module import Module
