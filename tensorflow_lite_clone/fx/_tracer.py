@@ -441,7 +441,7 @@ def _with_attributes(proxy: Proxy, placeholder: Any) -> Proxy:
 def _annotations(function: Any) -> dict[str, Any]:
     """A function's annotations; those of a layer of ours as PyTorch's has them, types or none."""
     kinds = inspect.get_annotations(function)
-    if not function.__module__.startswith(f"{__package__.partition('.')[0]}.nn."):
+    if not (function.__module__ or "").startswith(f"{__package__.partition('.')[0]}.nn."):
         return kinds
     hints = typing.get_type_hints(function)
     return {name: kind for name, kind in hints.items() if name in kinds and kind is not Any}

@@ -232,6 +232,7 @@ forms.update(
     flip=lambda x, *, axis: call("flip", x, [axis] if isinstance(axis, int) else list(axis)),
     repeat=lambda x, *, repeats, shape: call("repeat", x, list(repeats)),
     cast=lambda x, *, dtype: call("_to_copy", x, dtype=dtype),
+    cast_to_integers=lambda x, *, dtype: call("_to_copy", x, dtype=dtype),
     restride=lambda x, *, strides: call("clone", x),
     pow_scalar=lambda x, *, exponent: call("pow.Tensor_Scalar", x, exponent),
     clamp=lambda x, **bounds: call("clamp", x, bounds["min"], bounds["max"]),

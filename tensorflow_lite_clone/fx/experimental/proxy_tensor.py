@@ -354,8 +354,8 @@ def get_isolated_graphmodule(
     """The graph of what `func` does with arguments, traced apart from modes that are on."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
 
-    def run(leaves: list[Any]) -> Any:
-        args, kwargs = pytree.tree_unflatten(leaves, spec)
+    def run(flat_args: list[Any]) -> Any:
+        args, kwargs = pytree.tree_unflatten(flat_args, spec)
         return func(*args, **kwargs)
 
     with disable_proxy_modes_tracing():
