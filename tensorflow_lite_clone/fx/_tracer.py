@@ -6,7 +6,6 @@ import copy
 import functools
 import inspect
 import math
-import typing
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -218,9 +217,7 @@ class Tracer(TracerBase):
             self.module_stack.popitem()
         return result
 
-    def getattr(
-        self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]
-    ) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """What an attribute of a module is: for parameters a proxy, which is kept in the cache."""
         if isinstance(attr_val, Parameter):
             path = self._path(attr_val, self.root.named_parameters())
@@ -289,7 +286,7 @@ class Tracer(TracerBase):
         codegen = _PyTreeCodeGen(_PyTreeInfo(names[:count], spec, None))
         self.graph._codegen = codegen
 
-        def call_with_leaves(*leaves: Any):  # type: ignore[no-untyped-def]  # it would show
+        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]  (graphs show annotations)
             result = root_fn(*pytree.tree_unflatten(leaves, spec))
             values, out_spec = pytree.tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
@@ -309,7 +306,7 @@ class Tracer(TracerBase):
             given = signature.parameters[name].default
             default = () if given is inspect.Parameter.empty else (given,)
         if name not in concrete:
-            kind = _annotations(function).get(name)
+            kind = _annotation(function, name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -378,7 +375,7 @@ class Tracer(TracerBase):
             )
             with self._patched(function.__globals__):
                 result = self.create_arg(called(*args))
-            kind = _annotations(inspect.unwrap(called)).get("return")
+            kind = _annotation(inspect.unwrap(called), "return")
             self.create_node("output", "output", (result,), {}, type_expr=kind)
         finally:
             release()
@@ -429,6 +426,18 @@ class Tracer(TracerBase):
         return copied
 
 
+def _annotation(function: Any, name: str) -> Any:
+    """The annotation of a parameter or of ``return``, if any.
+
+    Those of this package are written as text and for its own checks, where PyTorch's are types.
+    """
+    kind = inspect.get_annotations(function).get(name)
+    if isinstance(kind, str) and torch_path(function.__module__).startswith("torch"):
+        kind = eval(kind, function.__globals__)
+        return None if kind is Any else kind
+    return kind
+
+
 def _with_attributes(proxy: Proxy, placeholder: Any) -> Proxy:
     """The proxy of an argument, whose node gets the attributes that its placeholder has."""
     if isinstance(placeholder, PHBase) and placeholder is not PH:
@@ -436,15 +445,6 @@ def _with_attributes(proxy: Proxy, placeholder: Any) -> Proxy:
             if not callable(value) and not hasattr(proxy.node, name):
                 setattr(proxy.node, name, value)
     return proxy
-
-
-def _annotations(function: Any) -> dict[str, Any]:
-    """A function's annotations; those of a layer of ours as PyTorch's has them, types or none."""
-    kinds = inspect.get_annotations(function)
-    if not (function.__module__ or "").startswith(f"{__package__.partition('.')[0]}.nn."):
-        return kinds
-    hints = typing.get_type_hints(function)
-    return {name: kind for name, kind in hints.items() if name in kinds and kind is not Any}
 
 
 def _with_plain_parameters(function: Any, count: int) -> FunctionType:

@@ -127,9 +127,7 @@ class TracerBase:
     ) -> traceback.StackSummary:
         """The frames of the program, from the outermost ``forward`` on."""
         frames = [
-            frame
-            for frame in user_stack_summary
-            if not frame.filename.startswith(_PACKAGE_FOLDER)
+            frame for frame in user_stack_summary if not frame.filename.startswith(_PACKAGE_FOLDER)
         ]
         names = [frame.name for frame in frames]
         if self._record_forward_stack_traces_only:
@@ -193,8 +191,7 @@ class TracerBase:
     def _key(self, key: Any) -> Any:
         def refuse(node: Node) -> None:
             raise RuntimeError(
-                "Keys for dictionaries used as an argument cannot contain a Node. Got key: "
-                f"{node}"
+                f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}"
             )
 
         if not isinstance(key, str):
@@ -204,9 +201,7 @@ class TracerBase:
 
     def to_bool(self, obj: Proxy) -> bool:
         """What ``bool(obj)`` is: TraceError, for nothing is known of its value."""
-        raise TraceError(
-            "symbolically traced variables cannot be used as inputs to control flow"
-        )
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """What ``iter(obj)`` is: TraceError, for nobody knows how many there are."""
