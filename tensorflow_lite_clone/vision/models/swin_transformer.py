@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.fx import wrap
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.create.constructors import full, zeros
@@ -106,7 +107,12 @@ class Swin_V2_T_Weights(WeightsEnum):
     DEFAULT = IMAGENET1K_V1
 
 
-def _neighbours(x: Tensor) -> Tensor:
+# What asks for numbers of the sizes is one call each in graphs.
+wrap("_patch_merging_pad")
+wrap("shifted_window_attention")
+
+
+def _patch_merging_pad(x: Tensor) -> Tensor:
     """Each 2 x 2 square's vectors side by side, x (..., H, W, C) padded to even sides."""
     height, width = x.shape[-3:-1]
     x = F.pad(x, (0, 0, 0, width % 2, 0, height % 2))
@@ -123,7 +129,7 @@ class PatchMerging(nn.Module):
         self.norm = norm_layer(4 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.reduction(self.norm(_neighbours(x)))
+        return self.reduction(self.norm(_patch_merging_pad(x)))
 
 
 class PatchMergingV2(nn.Module):
@@ -136,7 +142,7 @@ class PatchMergingV2(nn.Module):
         self.norm = norm_layer(2 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.reduction(_neighbours(x)))
+        return self.norm(self.reduction(_patch_merging_pad(x)))
 
 
 class ShiftedWindowAttention(nn.Module):

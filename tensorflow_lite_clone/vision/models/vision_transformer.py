@@ -12,6 +12,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.create.constructors import empty, zeros
+from tensorflow_lite_clone.ops.checks import _assert
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import (
@@ -170,8 +171,9 @@ class EncoderBlock(nn.Module):
 
 
 def _expect_tokens(input: Tensor) -> None:
-    if input.ndim != 3:
-        raise ValueError(f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
+    _assert(
+        input.dim() == 3, f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}"
+    )
 
 
 class Encoder(nn.Module):
@@ -277,10 +279,13 @@ class VisionTransformer(nn.Module):
 
     def _process_input(self, x: Tensor) -> Tensor:
         """The patches' vectors (N, patches, hidden_dim)."""
-        for name, size in zip(("height", "width"), x.shape[2:]):
-            if size != self.image_size:
-                raise ValueError(f"Wrong image {name}! Expected {self.image_size} but got {size}!")
-        return self.conv_proj(x).flatten(2).permute(0, 2, 1)
+        count, _, height, width = x.shape
+        for name, size in (("height", height), ("width", width)):
+            message = f"Wrong image {name}! Expected {self.image_size} but got {size}!"
+            _assert(size == self.image_size, message)
+        rows, columns = height // self.patch_size, width // self.patch_size
+        x = self.conv_proj(x)
+        return x.reshape(count, self.hidden_dim, rows * columns).permute(0, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         patches = self._process_input(x)

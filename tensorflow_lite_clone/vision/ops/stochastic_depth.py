@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.fx import wrap
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -25,6 +26,9 @@ def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) 
     size = [rows, *[1] * (input.ndim - 1)]
     kept = empty(size, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
     return input * (kept.div_(1 - p) if p < 1 else kept)
+
+
+wrap("stochastic_depth")  # one call in graphs, as the number of dimensions is asked for
 
 
 class StochasticDepth(nn.Module):
