@@ -150,7 +150,7 @@ class FakeTensorMode(TorchFunctionMode):
     def from_tensor(
         self, tensor: Tensor, *, static_shapes: bool | None = None, **others: Any
     ) -> FakeTensor:
-        """A tensor's fake: its shape, strides, dtype, device, and whether it requires a gradient."""
+        """A tensor's fake: its shape, strides, dtype, device, and whether it wants a gradient."""
         enable_for(FakeTensor)
         return self.describe(tensor)
 

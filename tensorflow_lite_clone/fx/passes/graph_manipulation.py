@@ -41,7 +41,7 @@ class size_bytes(NamedTuple):  # noqa: N801  PyTorch's name
 
 
 def get_size_of_all_nodes(fx_module: GraphModule, args: list[Any] | None = None) -> None:
-    """Note ``node.size_bytes`` on all nodes but the result; runs the module for `args`, if given."""
+    """Note ``node.size_bytes`` on all nodes but the result; runs the module for `args`, if any."""
     if args is not None:
         ShapeProp(fx_module).propagate(*args)
     for node in fx_module.graph.nodes:

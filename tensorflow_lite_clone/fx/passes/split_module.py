@@ -64,8 +64,8 @@ def split_module(
     ``split_callback(node)`` gives the number of the partition that a node belongs to; it is not
     asked about inputs, attributes and the result. The modules are called in an order in which each
     has its inputs, or, with `keep_original_order`, in that of their first nodes. Inputs are called
-    as the nodes are, or ``arg_0``, ... without `keep_original_input_name`; `keep_original_node_name`
-    keeps the other names. With a `partition_affix` modules are called "submod_AFFIX_0". A module
+    as the nodes are, or ``arg_0``, ... without `keep_original_input_name`;
+    `keep_original_node_name` keeps the other names. With a `partition_affix` modules are called "submod_AFFIX_0". A module
     gives its one result, or a tuple of several; always a tuple with `tuple_return`. `qualname_map`
     is filled with the old names of what the modules call, by the new ones. `root_m` is not used.
 

@@ -34,7 +34,7 @@ def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
 
 @dataclass
 class Component:
-    """The nodes with one tag, as a graph: `order` is the tag's, `orig_...` are nodes of the whole."""
+    """The nodes with one tag, as a graph: `order` is the tag's, `orig_...` are of the whole."""
 
     graph: Graph
     order: int

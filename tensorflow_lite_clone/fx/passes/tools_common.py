@@ -43,7 +43,7 @@ def get_acc_ops_name(k: str | type) -> str:
 
 
 def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
-    """What a node calls: a method's name, or that of a function or a module's class with its module.
+    """What a node calls: a method's name, or a function's or a module's class's, qualified.
 
     AssertionError for a node that calls nothing.
     """

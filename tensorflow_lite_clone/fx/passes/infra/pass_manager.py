@@ -117,7 +117,10 @@ class PassManager:
         self._validated = True
 
     def add_checks(self, check: Callable[[Module], None]) -> None:
-        """Call a function of the module before the passes; TypeError unless it takes one argument."""
+        """Call a function of the module before the passes.
+
+        TypeError unless it takes one argument.
+        """
         if len(inspect.signature(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, a module")
         self._check = check
