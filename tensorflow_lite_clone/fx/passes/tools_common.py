@@ -70,7 +70,8 @@ def is_node_output_tensor(node: Node) -> bool:
 
 def _take_order(gm: GraphModule, order: list[Node]) -> GraphModule:
     """Give the module a graph with copies of its nodes in this order."""
-    graph, copies = Graph(), {}
+    graph = Graph()
+    copies: dict[Node, Node] = {}
     for node in order:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph._codegen = gm.graph._codegen

@@ -165,7 +165,7 @@ class PassManager:
                 f"An error occurred when running the '{name}' pass after the following passes: "
                 f"{earlier}"
             ) from error
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 def _name(function: _Pass) -> str:
