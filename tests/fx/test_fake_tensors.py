@@ -22,11 +22,11 @@ def _trained(lib: Any, mode: Any) -> Any:
 
 
 PROGRAMS = {
-    "created": lambda t, mode: [t.ones(2), t.arange(3), t.tensor([1.5]), t.randn(2, 2, device="meta")],
+    "created": lambda t, mode: [t.ones(2), t.arange(3), t.tensor([1.5]), t.eye(2, device="meta")],
     "on a device": lambda t, mode: [t.empty(3, device="cuda:1"), t.zeros(2, device="cuda") + 1],
     "trained": _trained,
     "in place": lambda t, mode: [t.ones(2, 3).add_(1).mul_(t.ones(3))],
-    "views": lambda t, mode: [t.ones(2, 3).T, t.ones(2, 3)[1:], t.ones(4).view(2, 2).expand(3, 2, 2)],
+    "views": lambda t, mode: [t.ones(2, 3).T, t.ones(2)[1:], t.ones(4).view(2, 2).expand(3, 2, 2)],
     "from a tensor": lambda t, mode: [
         mode.from_tensor(t.zeros(2, 3).T), mode.from_tensor(t.nn.Parameter(t.zeros(2)))
     ],
