@@ -171,9 +171,8 @@ class EncoderBlock(nn.Module):
 
 
 def _expect_tokens(input: Tensor) -> None:
-    _assert(
-        input.dim() == 3, f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}"
-    )
+    is_batch = input.dim() == 3
+    _assert(is_batch, f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
 
 
 class Encoder(nn.Module):
@@ -209,7 +208,8 @@ class Encoder(nn.Module):
 class VisionTransformer(nn.Module):
     """An encoder over the patches of square pictures (N, 3, image_size, image_size).
 
-    Raises ValueError if the patches do not fill the picture, or for pictures of another size.
+    Raises ValueError if the patches do not fill the picture, AssertionError for pictures of another
+    size.
     """
 
     def __init__(
@@ -284,12 +284,13 @@ class VisionTransformer(nn.Module):
             message = f"Wrong image {name}! Expected {self.image_size} but got {size}!"
             _assert(size == self.image_size, message)
         rows, columns = height // self.patch_size, width // self.patch_size
-        x = self.conv_proj(x)
-        return x.reshape(count, self.hidden_dim, rows * columns).permute(0, 2, 1)
+        patches = self.conv_proj(x).reshape(count, self.hidden_dim, rows * columns)
+        return patches.permute(0, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         patches = self._process_input(x)
-        token = self.class_token.expand(patches.shape[0], -1, -1)
+        count = patches.shape[0]
+        token = self.class_token.expand(count, -1, -1)
         return self.heads(self.encoder(cat([token, patches], dim=1))[:, 0])
 
 

@@ -10,6 +10,7 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["StochasticDepth", "stochastic_depth"]
 
 
+@wrap
 def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:
     """Zeroes the whole input ("batch") or whole samples of it ("row") with probability `p`.
 
@@ -26,9 +27,6 @@ def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) 
     size = [rows, *[1] * (input.ndim - 1)]
     kept = empty(size, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
     return input * (kept.div_(1 - p) if p < 1 else kept)
-
-
-wrap("stochastic_depth")  # one call in graphs, as the number of dimensions is asked for
 
 
 class StochasticDepth(nn.Module):
