@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
@@ -24,12 +23,8 @@ from tensorflow_lite_clone.core.strides import (
     is_channels_last,
 )
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.hooks import memory_writes, storages
 from tensorflow_lite_clone.dispatch.layouts import conversions
-
-#: Each is called with the root of every storage that is written to in place: capture.
-watchers: list[Any] = []
-#: Each is called with the new storages that are made outside of ops: profilers of memory.
-births: list[Any] = []
 
 
 class Storage:
@@ -54,9 +49,9 @@ class Storage:
         self.version = 0
         if root is not None and type(root) is Lent:
             root.views.add(self)
-        if births:
-            for born in births:
-                born(self)
+        if storages:
+            for created in storages:
+                created(self)
 
     def current_version(self) -> int:
         """How many in-place writes this memory has seen."""
@@ -66,9 +61,9 @@ class Storage:
         """Count one in-place write."""
         root = self.root or self
         root.version += 1
-        if watchers:
-            for watcher in watchers:
-                watcher(root)
+        if memory_writes:
+            for written in memory_writes:
+                written(root)
 
 
 Storage.laid = vars(Storage)["array"]
@@ -171,7 +166,7 @@ def _settle_around_a_capture() -> None:
         backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
-capture.boundaries.append(_settle_around_a_capture)
+capture.on_boundary.append(_settle_around_a_capture)
 
 
 @contextmanager
@@ -356,9 +351,3 @@ class Lent(Storage):
                 view.array = F.as_strided(same, shape, strides, offset // dtype.itemsize)
         self._windows.clear()
         self.array = array
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("TypedStorage", "UntypedStorage"):  # as ``torch.storage`` has them
-        return getattr(import_module("tensorflow_lite_clone.ops.compat.typed_storage"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

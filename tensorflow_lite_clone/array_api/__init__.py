@@ -20,7 +20,7 @@ from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters th
     shape,
     sort,
 )
-from tensorflow_lite_clone.autograd.namespaces import creation_words, standard_words
+from tensorflow_lite_clone.autograd.namespaces import creation_functions, standard_functions
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.create import convert
 from tensorflow_lite_clone.tensor import Tensor
@@ -46,10 +46,10 @@ def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-standard_words["fft"] = fft
-standard_words["linalg"] = linalg
-globals().update(creation_words)
-globals().update(standard_words)
+standard_functions["fft"] = fft
+standard_functions["linalg"] = linalg
+globals().update(creation_functions)
+globals().update(standard_functions)
 globals().update(info.WORDS)
 __array_api_version__ = _VERSIONS[-1]
-__all__ = sorted([*creation_words, *standard_words, *info.WORDS])  # noqa: PLE0605
+__all__ = sorted([*creation_functions, *standard_functions, *info.WORDS])  # noqa: PLE0605

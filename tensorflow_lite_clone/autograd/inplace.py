@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import (
-    common_backend,
     current_edge,
     edges_of,
     record,
@@ -85,12 +84,8 @@ def apply_inplace(
     differs from its shape, or when the result's dtype is of a higher category than its dtype.
     """
     inputs = (target, *others)
-    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-    backend = common_backend(storages, op)
-    if backend is None:
-        inputs = into(target, together(inputs, op))
-        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-        backend = target._storage.backend
+    inputs, storages = on_one_backend(target, inputs, op)
+    backend = target._storage.backend
     edges, mask = edges_of(inputs) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     mask = mask if op.differentiable else 0
@@ -136,6 +131,16 @@ def into(target: Tensor, inputs: tuple) -> tuple:
             "called inside the PyTorch framework, please file a bug report instead."
         )
     return inputs
+
+
+def on_one_backend(target: Tensor, inputs: Any, op: type[Op]) -> tuple[Any, tuple]:
+    """The inputs (or None) of a write into `target`, `into` which they are lifted; and storages."""
+    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+    backend = target._storage.backend
+    if all([storage is None or storage.backend is backend for storage in storages]):
+        return inputs, storages
+    inputs = into(target, together(tuple(inputs), op))
+    return inputs, tuple([None if tensor is None else tensor._storage for tensor in inputs])
 
 
 def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:

@@ -11,22 +11,14 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.late_bound import apply
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
-#: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
-standard_words: dict[str, Any] = {}
-creation_words: dict[str, Any] = {}
-#: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
-appliers: dict[str, Any] = {}
-
-#: In place of ops' gradients, where modes or classes with `__torch_dispatch__` see the operations
-#: of a backward pass that is not recorded: ``gradient(node, grads, needed)``; they may decline.
-seen_gradients: dict[str, Any] = {}
-#: Gives the gradient of an output of one element, from the output.
-seen_roots: list[Any] = []
-#: Gives the tensor that a class with `__torch_dispatch__` made, in place of one over its handle.
-unwrappers: list[Any] = []
+#: The standard's functions over Tensors, and creation functions, which take a device; entered by
+#: `array_api`.
+standard_functions: dict[str, Any] = {}
+creation_functions: dict[str, Any] = {}
 
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
@@ -48,7 +40,7 @@ class Recorded:
 
     def run(self, op: Any, *tensors: Any, **parameters: Any) -> Any:
         """Apply an op of the table, for words whose name the standard gives another."""
-        return appliers["apply"](op, *tensors, **parameters)
+        return apply(op, *tensors, **parameters)
 
     def __getattr__(self, name: str) -> Any:
         with changing:
@@ -57,15 +49,15 @@ class Recorded:
         return word
 
     def _find(self, name: str) -> Any:
-        if name in creation_words:
-            return partial(creation_words[name], device=self.backend.device)
-        if name in standard_words:
-            return standard_words[name]
+        if name in creation_functions:
+            return partial(creation_functions[name], device=self.backend.device)
+        if name in standard_functions:
+            return standard_functions[name]
         entry = TABLE.get(name)
         if entry is None:
             raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
-            return partial(appliers["apply"], entry)
+            return partial(apply.function, entry)
         if name in _seen_composites:
             return partial(_inlined_or_seen, entry, _seen_composites[name], self)
         return partial(entry, self)
@@ -77,7 +69,8 @@ class Recorded:
 def see_composite(name: str, function: Any) -> None:
     """Let ``function(*tensors, **parameters)`` run in place of a composite's body.
 
-    Where, and that it may decline, is as for `seen_gradients`.
+    That is where modes or classes with `__torch_dispatch__` see the operations of a backward pass
+    that is not recorded. It may decline by returning NotImplemented.
     """
     with changing:
         _seen_composites[name] = function

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.dispatch.capture import forbid
 from tensorflow_lite_clone.storage import Storage
@@ -22,8 +22,7 @@ def sparse_gradient(F: Any, indices: Any, values: Any, size: tuple) -> Tensor:
         x if isinstance(x, Tensor) else new_tensor(Storage(x, F.backend)) for x in (indices, values)
     ]
     indices = indices.to(int64)
-    sparse = import_module("tensorflow_lite_clone.sparse")  # it stands above the engine
-    gradient: Tensor = sparse.SparseTensor(indices, values, size)
+    gradient: Tensor = late_bound.sparse_tensor(indices, values, size)
     return gradient
 
 

@@ -35,6 +35,12 @@ regions: list[Callable[[str, Call], Any]] = []
 #: Each is called as ``waiting(what, size)`` before the host waits for a device or copies that many
 #: bytes to or from it.
 waits: list[Callable[[str, int], None]] = []
+#: Each is called with every new node of the graph.
+nodes: list[Callable[[Any], None]] = []
+#: Each is called with every storage that is made outside of ops.
+storages: list[Callable[[Any], None]] = []
+#: Each is called with the root of every storage whose memory is written in place, after the write.
+memory_writes: list[Callable[[Any], None]] = []
 
 #: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
 #: that has looked something up before a change must not keep it after.

@@ -19,9 +19,10 @@ from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, Op, is_op
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES, Primitive
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import varies
-from tensorflow_lite_clone.onnx._trace import Call, Value
+from tensorflow_lite_clone.onnx._trace import Value
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
+from tensorflow_lite_clone.trace import Call
 
 
 class Symbol(MetaArray):
@@ -142,7 +143,7 @@ class Namespace:
         arrays = [None if x is None else MetaArray(x.shape, x.dtype) for x in values]
         made = Call(name, tuple([None if x is None else Value(x) for x in arrays]), parameters)
         result = call(*arrays, **parameters)
-        made.outputs = (Value(result),)
+        made.result = Value(result)
         traced = Traced(self._graph, made, [None if x is None else x.name for x in values])
         return Symbol(result, RULES[name](self._graph, traced), self)
 

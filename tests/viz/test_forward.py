@@ -10,7 +10,6 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn, viz
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.nn.modules.hooks import _has_any_global_hook
 from tensorflow_lite_clone.vision.models import resnet18
@@ -229,11 +228,11 @@ def test_buffers_that_are_replaced_come_back() -> None:
 
 def watched() -> bool:
     """Whether any hook is left."""
-    tables = hooks.active, hooks.writers, hooks.functions, creation_hooks
+    tables = hooks.active, hooks.writers, hooks.functions, hooks.nodes
     return any(map(bool, tables)) or _has_any_global_hook()
 
 
-def test_what_the_model_raises_passes_and_leaves_no_hooks() -> None:
+def test_forward_errors_propagate_and_remove_hooks() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         viz.forward(mlp(), ones(5, 5))
     with pytest.raises(TypeError):

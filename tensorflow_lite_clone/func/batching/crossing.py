@@ -11,17 +11,13 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, lifters
-from tensorflow_lite_clone.autograd.levels import preparations
+from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
 from tensorflow_lite_clone.func.batching.words import announce
-from tensorflow_lite_clone.ops._samples import loops
-from tensorflow_lite_clone.ops.random.generators import preparations as drawing_tensors
-from tensorflow_lite_clone.ops.random.generators import questions as drawing_questions
-from tensorflow_lite_clone.ops.random.generators import redirections
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -303,9 +299,15 @@ def _expect_drawing(x: Tensor) -> None:
         raise RuntimeError(SHARED)
 
 
-redirections.append(_drawing)
-drawing_tensors.append(_drawing_tensor)
-drawing_questions.append(_expect_drawing)
-loops.append(_looped)
-lifters.append(_lift_all)
-preparations.append(_with_active)
+class _Vmap(Interpreter):
+    """What tensors become where they meet the levels under way."""
+
+    lift = staticmethod(_lift_all)
+    lift_variable = staticmethod(_with_active)
+    drawing_backend = staticmethod(_drawing)
+    lift_drawn = staticmethod(_drawing_tensor)
+    check_draw = staticmethod(_expect_drawing)
+    run_per_sample = staticmethod(_looped)
+
+
+interpreters.vmap = _Vmap()
