@@ -16,7 +16,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
 from tensorflow_lite_clone.autograd.interpreters import interpreters
-from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.mode import followed, mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
@@ -469,10 +469,10 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
 
 
 def _unseen_copy(g: Tensor, leaf: Tensor) -> Tensor:
-    """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes."""
+    """`_copied` of a gradient that others may hold; of modes those see it that follow values."""
     if not g.is_sparse and g._storage.backend.dispatches:
         return g
-    modes, mode.dispatch_modes = mode.dispatch_modes, []
+    modes, mode.dispatch_modes = mode.dispatch_modes, mode.dispatch_modes if followed() else []
     try:
         return g.clone() if g.is_sparse else _copied(g, leaf)
     finally:

@@ -429,7 +429,7 @@ class _Dispatch(Interpreter):
         return unwrapped(tensor)
 
     def root_gradient(self, output: Tensor) -> Any:
-        return call("ones_like", output, memory_format=preserve_format)
+        return call("ones_like", output, pin_memory=False, memory_format=preserve_format)
 
     def gradient(self, node: Any, grads: list, needed: Any) -> Any:
         rule = gradients.get(node.op.name)

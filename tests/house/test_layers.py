@@ -54,6 +54,7 @@ LAYERS: list[set[str]] = [
     {"utils"},
     {"testing"},
     {"amp", "func", "jit", "library", "overrides"},
+    {"_subclasses"},
     {"fx"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"nn.parallel.distributed"},

@@ -1,1 +1,0 @@
-"""PyTorch's place of tensors without values, which are not here."""
