@@ -1,0 +1,467 @@
+"""Runs a program on tensors without values, and writes the operations that it calls as a graph.
+
+`Capture` is a `TorchFunctionMode`: every public function that the program calls comes here first.
+One that is an operation of aten's becomes a node, and its results are calculated by the meta
+device, in every lane of sizes (see `_sizes`). One that PyTorch composes of others is run with the
+mode on, so that these are seen. What a program asks about a tensor (its shape, dtype, device) is
+answered here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.autograd.mode import mode, no_grad
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.forwarding import originals
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.export import _schemas
+from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
+from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._sizes import Sizes, Symbol
+from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
+from tensorflow_lite_clone.fx import Graph, Node
+from tensorflow_lite_clone.fx.node import map_aggregate
+from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
+from tensorflow_lite_clone.ops.create import empty_strided
+from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
+from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
+from tensorflow_lite_clone.tensor import Tensor
+
+_META = Device("meta")
+Handler = Callable[..., Any]
+#: Functions that are more, or less, than the operation of their name: see `_functions`.
+handlers: dict[str, Handler] = {}
+#: How an operation is run whose results' shapes depend on values.
+data_dependent_runs: dict[str, Callable[..., Any]] = {}
+#: Functions that are of no operation: what they say of the first lane's tensors holds.
+_DIRECT = frozenset(
+    """
+    is_floating_point is_complex is_signed is_contiguous is_same_size result_type can_cast
+    promote_types is_pinned is_tensor is_nonzero retain_grad register_hook is_inference is_neg
+    is_conj layout element_size storage_offset get_device requires_grad_ broadcast_shapes
+    is_shared names has_names _is_view __repr__ __str__ __format__ is_set_to
+    """.split()
+)
+_PREFIXES = {
+    "torch.Tensor.": "", "torch.nn.functional.": "", "torch.linalg.": "linalg_",
+    "torch.fft.": "fft_", "torch.special.": "special_", "torch.": "",
+}  # fmt: skip
+
+
+class LaneError(Exception):
+    """An operation that does not run for other sizes of the dynamic dimensions."""
+
+
+class Traced:
+    """A tensor of the program: the node that gives it, and what it is in every lane."""
+
+    __slots__ = ("constant", "device", "lanes", "node", "tensor")
+
+    def __init__(self, tensor: Tensor, node: Node, lanes: list[Any], device: Device) -> None:
+        self.tensor, self.node, self.lanes, self.device = tensor, node, lanes, device
+        self.constant: Tensor | None = None  # its values, where the program wrote them down
+
+
+class FakeTensor(Tensor):
+    """A tensor of a graph as notes on nodes show it: sizes may be symbolic, and it has no values."""
+
+    __torch_function__ = Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+    _shown: tuple[Any, Device]
+
+    @property
+    def shape(self) -> Any:
+        """The sizes, which are `SymInt` where a dimension is dynamic."""
+        return self._shown[0]
+
+    @property
+    def device(self) -> Device:
+        """The device that the program has the tensor on."""
+        return self._shown[1]
+
+    def size(self, dim: int | None = None) -> Any:
+        """`shape`, or one of the sizes."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def __repr__(self) -> str:
+        kind = f", dtype={self.dtype}"
+        wants = ", requires_grad=True" if self.requires_grad else ""
+        return f"FakeTensor(..., size={tuple(self.shape)}{kind}{wants})"
+
+
+class Capture(TorchFunctionMode):
+    """The graph of a program while it runs."""
+
+    def __init__(self, symbols: list[Symbol], frame: Any = None) -> None:
+        self.graph = Graph()
+        self.sizes = Sizes(symbols)
+        self.constants: dict[str, Tensor] = {}
+        self.constant_nodes: dict[str, Node] = {}
+        self.attributes: dict[int, str] = {}
+        self.modules: list[tuple[str, str, str]] = []
+        self._traced: dict[int, Traced] = {}
+        self._sources: list[tuple[Expression, Node, int]] = []
+        self._size_nodes: dict[Expression, Node] = {}
+        self._first_input: Node | None = None
+        self._symbols = len(symbols)
+        self._frame = frame
+        self._grad = mode.grad
+
+    # ------------------------------------------------------------------------------------ inputs
+
+    def fake(self, tensor: Tensor, sizes: list[Expression] | None = None) -> Traced:
+        """A tensor without values like `tensor`, whose sizes are these expressions."""
+        shape = [Expression.of(size) for size in tensor.shape] if sizes is None else sizes
+        order = sorted(range(tensor.ndim), key=lambda dim: (-tensor.stride(dim), dim))
+        lanes = []
+        for lane in self.sizes.lanes:
+            counts, strides, step = [size.value(lane) for size in shape], [0] * tensor.ndim, 1
+            for dim in reversed(order):
+                strides[dim], step = step, step * counts[dim]
+            if sizes is None:
+                strides = list(tensor.stride())
+            lanes.append(empty_strided(counts, strides, dtype=tensor.dtype, device="meta"))
+        kind: Any = Parameter if isinstance(tensor, Parameter) else None
+        if kind is not None:
+            lanes[0] = Parameter(lanes[0], requires_grad=tensor.requires_grad)
+        else:
+            if isinstance(tensor, Buffer):
+                lanes[0] = Buffer(lanes[0], persistent=tensor.persistent)
+            lanes[0].requires_grad_(tensor.requires_grad)
+        return Traced(lanes[0], None, lanes, tensor.device)  # type: ignore[arg-type]
+
+    def placeholder(self, name: str, traced: Traced | None, value: Any = None) -> Node:
+        """Add an input; without a tensor one that is a value."""
+        node = self.graph.placeholder(name)
+        if traced is None:
+            node.meta["val"] = value
+            return node
+        traced.node = node
+        self._traced[id(traced.tensor)] = traced
+        node.meta["val"] = self.noted(traced)
+        for dim, size in enumerate(traced.tensor.shape):
+            values = tuple([lane.shape[dim] for lane in traced.lanes])
+            expression = self.sizes.expression(values)
+            if expression is not None and expression.number is None:
+                self._sources.append((expression, node, dim))
+        return node
+
+    def begin_inputs(self, node: Node) -> None:
+        """Say which node is the first argument of the program: constants stand before it."""
+        self._first_input = self._first_input or node
+
+    def constant(self, tensor: Tensor, name: str | None = None) -> Traced:
+        """The tensor, which the program has from elsewhere, as an input of the graph."""
+        if name is None:
+            number = sum([key.startswith("lifted_tensor_") for key in self.constants])
+            name = f"lifted_tensor_{number}"
+        traced = self.fake(tensor.detach() if not tensor.is_leaf else tensor)
+        before = self._first_input or next(iter(self.graph.nodes), None)
+        point = self.graph.inserting_before(before) if before is not None else None
+        node = self.placeholder(f"c_{name.replace('.', '_')}", traced)
+        if point is not None:
+            point.__exit__(None, None, None)
+        self.constants[name] = tensor
+        self.constant_nodes[name] = node
+        self._traced[id(tensor)] = Traced(tensor, node, traced.lanes, tensor.device)
+        return self._traced[id(tensor)]
+
+    def lifted(self, tensor: Tensor, detached: bool) -> Tensor:
+        """What a program wrote down, such as ``torch.tensor([1, 2])``, as a tensor of the graph."""
+        constant = self.constant(tensor)
+        result = self.emit(aten.lift_fresh_copy.default, (constant.tensor,), {})
+        if detached:
+            result = self.emit(aten.detach_.default, (result,), {})
+        self._traced[id(result)].constant = tensor
+        return result
+
+    # ------------------------------------------------------------------------------------- nodes
+
+    def traced(self, tensor: Tensor) -> Traced:
+        """What is known of a tensor; one from elsewhere becomes a constant."""
+        known = self._traced.get(id(tensor))
+        if known is None:
+            known = self.constant(tensor, self.attributes.get(id(tensor)))
+        return known
+
+    def is_traced(self, tensor: Any) -> bool:
+        """Whether a tensor is one of the program's."""
+        return id(tensor) in self._traced
+
+    def node(self, value: Any) -> Any:
+        """An argument, or a result, as the graph has it."""
+        if isinstance(value, Tensor):
+            return self.traced(value).node
+        if isinstance(value, (SymInt, SymFloat, SymBool)):
+            return value.node
+        return value
+
+    def nodes(self, values: Any) -> Any:
+        """`node` of all values in tuples, lists and dictionaries."""
+        return map_aggregate(values, self.node)
+
+    def add(self, function: Callable[..., Any], args: Any, kwargs: Any = None) -> Node:
+        """A call, as the last node."""
+        node = self.graph.call_function(function, self.nodes(tuple(args)), self.nodes(kwargs or {}))
+        node.meta["nn_module_stack"] = {
+            key: (path, kind) for key, path, kind in self.modules
+        }
+        node.meta["stack_trace"] = stack_trace(self._frame)
+        node.meta["grad"] = mode.grad
+        return node
+
+    def node_of(self, expression: Expression) -> Node:
+        """The node of a size: of an input's, or calculated from such."""
+        if expression in self._size_nodes:
+            return self._size_nodes[expression]
+        source = next((each for each in self._sources if each[0] == expression), None)
+        if source is not None:
+            found = self._source_node(*source[1:], expression)
+        elif len(expression.terms) == 1 and [*expression.terms.values()] == [1] and all(
+            isinstance(each, str) for product in expression.terms for each in product
+        ) and len(next(iter(expression.terms))) == 1:
+            found = self._solved(expression)
+        else:
+            found = expression_node(self, expression)
+        self._size_nodes[expression] = found
+        return found
+
+    def _source_node(self, node: Node, dim: int, expression: Expression) -> Node:
+        last = node
+        if node.op == "placeholder":  # sizes of inputs stand at the beginning
+            for each in self.graph.nodes:
+                if each.op == "placeholder" or each.target is aten.sym_size.int:
+                    last = each
+                else:
+                    break
+            count = sum([each.target is aten.sym_size.int for each in self.graph.nodes])
+            name = f"sym_size_int_{max(self._symbols, 1) + count}"
+        else:
+            name = "sym_size_int"
+            last = next(reversed(self.graph.nodes))
+        with self.graph.inserting_after(last):
+            found = self.graph.call_function(aten.sym_size.int, (node, dim), name=name)
+        found.meta["val"] = SymInt(self, expression, found)
+        return found
+
+    def _solved(self, symbol: Expression) -> Node:
+        """The node of a symbol of which inputs have multiples only."""
+        (name,) = symbol.symbols
+        for expression, node, dim in self._sources:
+            factor = expression.terms.get((name,))
+            rest = expression - symbol * Expression.of(factor or 0)
+            if factor and name not in rest.symbols:
+                size = SymInt(self, expression, self._source_node(node, dim, expression))
+                offset = rest.number if rest.number is not None else SymInt(self, rest)
+                return ((size - offset) // factor).node if factor != 1 else (size - offset).node
+        raise AssertionError(f"no input has the size {symbol}")
+
+    # --------------------------------------------------------------------------------- operations
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call the operation of aten's that takes these arguments; TypeError if none does."""
+        found = _schemas.resolve(name, args, kwargs)
+        if found is None:
+            raise TypeError(f"torch.export: no overload of aten.{name} takes these arguments")
+        return self.emit_call(found)
+
+    def emit_call(self, call: _schemas.Call) -> Any:
+        """Call an operation that `_schemas` found."""
+        packet = getattr(aten, call.name)
+        kwargs = dict(call.kwargs)
+        names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
+        if "pin_memory" in names:
+            if not any(isinstance(value, Tensor) for value in call.args):
+                kwargs.setdefault("device", default_device())
+            kwargs["pin_memory"] = False
+            kwargs = {name: kwargs[name] for name in names if name in kwargs}
+        return self.emit(getattr(packet, call.overload), call.args, kwargs)
+
+    def emit(self, func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Add a node for an operation and calculate its results."""
+        node = self.add(func, args, kwargs)
+        run = data_dependent_runs.get(str(func))
+        if run is not None:
+            return run(self, node, *args, **kwargs)
+        results = [self.run_lane(func, args, kwargs, 0)]
+        for number in range(1, len(self.sizes.lanes)):
+            with no_grad():
+                try:
+                    results.append(self.run_lane(func, args, kwargs, number))
+                except Exception as error:
+                    raise LaneError(str(error)) from error
+        device = self.device_of(args, kwargs)
+        return self.enter(node, results, device)
+
+    def device_of(self, args: tuple, kwargs: dict[str, Any]) -> Device:
+        """Where the results of an operation are."""
+        given = kwargs.get("device") or next((x for x in args if isinstance(x, Device)), None)
+        if given is not None:
+            return Device(given)
+        for value in args:
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(each, Tensor):
+                    return self.traced(each).device
+        return default_device()
+
+    def run_lane(self, func: Any, args: Any, kwargs: Any, number: int) -> Any:
+        """What an operation gives for the sizes of a lane."""
+
+        def lane(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return self.traced(value).lanes[number]
+            if isinstance(value, (SymInt, SymFloat, SymBool)):
+                return value.lane(number)
+            return _META if isinstance(value, Device) else value
+
+        args, kwargs = _mapped(args, lane), _mapped(kwargs, lane)
+        names = [each.name for each in _schemas.arguments_of(func._opname, func._overloadname)]
+        if "device" in names and not any(isinstance(value, Tensor) for value in args):
+            kwargs["device"] = _META
+        kwargs.pop("pin_memory", None)
+        return func(*args, **kwargs)
+
+    def enter(self, node: Node, results: list[Any], device: Device) -> Any:
+        """Note that a node gives these results, one for every lane; returns the first."""
+        first = results[0]
+        if isinstance(first, Tensor):
+            known = self._traced.get(id(first))
+            if known is not None and known.tensor is first:  # written in place, or given back
+                known.node, known.device = node, device
+                known.constant = None
+            else:
+                known = self._traced[id(first)] = Traced(first, node, results, device)
+            node.meta["val"] = self.noted(known)
+            self._note_sizes(known)
+            return first
+        if isinstance(first, (tuple, list)):
+            for place, each in enumerate(first):
+                if isinstance(each, Tensor):
+                    item = self.graph.call_function(operator.getitem, (node, place))
+                    item.meta.update({k: v for k, v in node.meta.items() if k != "val"})
+                    self.enter(item, [result[place] for result in results], device)
+            node.meta["val"] = type(first)(
+                [self.noted(self.traced(x)) if isinstance(x, Tensor) else x for x in first]
+            ) if not hasattr(first, "_fields") else tuple(
+                [self.noted(self.traced(x)) for x in first]
+            )
+            return first
+        node.meta["val"] = first
+        return first
+
+    def _note_sizes(self, traced: Traced) -> None:
+        """Let sizes of a result that follow from no others be symbols of their own."""
+        for dim in range(traced.tensor.ndim):
+            values = tuple([lane.shape[dim] for lane in traced.lanes])
+            if self.sizes.expression(values) is None:
+                name = f"u{len(self.sizes.ranges)}"
+                self.sizes.ranges[name] = (0, float("inf"))
+                for lane, value in zip(self.sizes.lanes, values):
+                    lane[name] = value
+                self._sources.append((Expression.of(name), traced.node, dim))
+                self.sizes.note(Expression.of(name))
+
+    def shape(self, tensor: Tensor) -> Size:
+        """The sizes of a tensor, symbolic where they are dynamic."""
+        traced = self.traced(tensor)
+        sizes = []
+        for dim, size in enumerate(traced.lanes[0].shape):
+            values = tuple([lane.shape[dim] for lane in traced.lanes])
+            expression = self.sizes.expression(values)
+            is_number = expression is None or expression.number is not None
+            sizes.append(size if is_number else SymInt(self, expression))
+        return tuple.__new__(Size, sizes)
+
+    def noted(self, traced: Traced) -> FakeTensor:
+        """A tensor as a node's note."""
+        tensor = traced.lanes[0].detach().as_subclass(FakeTensor)
+        tensor.requires_grad_(traced.tensor.requires_grad)
+        known = self._traced.setdefault(id(traced.tensor), traced)
+        tensor._shown = self.shape(known.tensor), traced.device
+        return tensor
+
+    # -------------------------------------------------------------------------------------- sizes
+
+    def compare(self, left: Expression, sign: str, right: Expression) -> bool:
+        """What a comparison of sizes is, which becomes a guard."""
+        if (left.symbols | right.symbols) & self.sizes.unbacked:
+            known = self.sizes.decided(left, sign, right)
+            if known is None:
+                raise data_dependent(f"{left} {sign} {right}")
+            return known
+        return self.sizes.compare(left, sign, right)
+
+    def specialize(self, expression: Expression) -> None:
+        """Let an expression be what it is in the example alone."""
+        if expression.symbols & self.sizes.unbacked:
+            raise data_dependent(str(expression))
+        self.sizes.require(
+            expression, "==", Expression.of(expression.value(self.sizes.lanes[0]))
+        )
+
+    def refuse_value(self, value: SymFloat) -> None:
+        """Raise where a program asks for a number that is known only when it runs."""
+        raise data_dependent(str(value))
+
+    # -------------------------------------------------------------------------------------- calls
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        full = resolve_name(func) or ""
+        name = operation_name(full)
+        handler = handlers.get(name)
+        if handler is not None:
+            return handler(self, *args, **kwargs)
+        if full.endswith((".__get__", ".__set__", ".__delete__")) or name in _DIRECT:
+            return func(*args, **kwargs)
+        call = _schemas.resolve(name, args, kwargs)
+        if call is not None:
+            return self.emit_call(call)
+        with self:
+            return originals.get(func, func)(*args, **kwargs)
+
+
+def operation_name(full: str) -> str:
+    """What aten calls a public function: "linalg_norm" for "torch.linalg.norm"."""
+    for prefix, other in _PREFIXES.items():
+        if full.startswith(prefix):
+            return other + full.removeprefix(prefix)
+    return full
+
+
+def default_device() -> Device:
+    """Where functions make tensors that are told no device."""
+    return Device("cpu")
+
+
+def expression_node(capture: Capture, expression: Expression) -> Node:
+    """The node of an expression, calculated from the sizes in it."""
+    total: Any = None
+    for product, number in expression.terms.items():
+        value: Any = number if number != 1 or not product else None
+        for factor in product:
+            size: Any
+            if isinstance(factor, str):
+                size = SymInt(capture, Expression.of(factor))
+            else:
+                sides = [
+                    SymInt(capture, side) if side.number is None else side.number
+                    for side in (factor.left, factor.right)
+                ]
+                size = sides[0] // sides[1] if factor.operator == "//" else sides[0] % sides[1]
+            value = size if value is None else size * value
+        total = value if total is None else total + value
+    return total.node  # type: ignore[no-any-return]
+
+
+def _mapped(values: Any, function: Callable[[Any], Any]) -> Any:
+    """A function of all values in tuples, lists and dictionaries, as such."""
+    if isinstance(values, dict):
+        return {name: _mapped(value, function) for name, value in values.items()}
+    if type(values) in (list, tuple):
+        return type(values)([_mapped(value, function) for value in values])
+    return function(values)
