@@ -1,0 +1,94 @@
+"""What PyTorch calls functions and types of this package, in the text of graphs."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.interception import interceptors
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.tensor.parameter import Parameter
+
+PACKAGE = __name__.partition(".")[0]
+#: Classes that are elsewhere than where PyTorch's are.
+_TYPES = {
+    Tensor: "torch.Tensor",
+    Size: "torch.Size",
+    DType: "torch.dtype",
+    Device: "torch.device",
+    Parameter: "torch.nn.parameter.Parameter",
+}
+
+
+def torch_path(module: str) -> str:
+    """The name of a module where PyTorch has it: `torch.nn` for `tensorflow_lite_clone.nn`."""
+    if module == PACKAGE or module.startswith(PACKAGE + "."):
+        return "torch" + module.removeprefix(PACKAGE)
+    return module
+
+
+@functools.cache
+def _names_of_functions() -> dict[Any, str]:
+    """Functions that can be overridden, and what PyTorch calls them."""
+    names: dict[Any, str] = {}
+    for interceptor in interceptors():
+        names.setdefault(interceptor.function, interceptor.name)
+    return names
+
+
+def torch_name(value: Any) -> str | None:
+    """The full name of a function or class of this package in PyTorch; None for all others."""
+    try:
+        known = _TYPES.get(value) or _names_of_functions().get(value)
+    except TypeError:  # not hashable
+        return None
+    if known is not None:
+        return known
+    module = getattr(value, "__module__", None) or ""
+    path = torch_path(module).replace("torch._ops", "torch.ops")
+    if path == "torch" or path.startswith("torch."):
+        name = getattr(value, "__name__", None)
+        return None if name is None else f"{path}.{name}"
+    return None
+
+
+def qualified_name(func: Callable[..., Any]) -> str:
+    """The full name of a function: ``torch.relu``, ``math.sqrt``, ``len``, ``package.f``.
+
+    A lambda is called what it is assigned to in its source; RuntimeError where that is not found.
+    """
+    name = func.__name__
+    if getattr(builtins, name, None) is func:
+        return name
+    known = torch_name(func)
+    if known is not None:
+        return known
+    if name == "<lambda>":
+        try:
+            name = inspect.getsource(func).split("=")[0].strip()
+        except Exception as error:
+            raise RuntimeError("Unable to represent lambda") from error
+    return f"{func.__module__}.{name}"
+
+
+def type_name(kind: Any) -> str:
+    """A type as annotations write it: ``int``, ``torch.Tensor``, ``list[int]``."""
+    if isinstance(kind, type) and not isinstance(kind, types.GenericAlias):
+        if kind.__module__ == "builtins":
+            return kind.__qualname__
+        return torch_name(kind) or f"{kind.__module__}.{kind.__qualname__}"
+    if kind is ...:
+        return "..."
+    return kind.__name__ if isinstance(kind, types.FunctionType) else repr(kind)
+
+
+def function_name(func: Any) -> str:
+    """The ``__name__`` that a function has in PyTorch."""
+    return func.__name__
