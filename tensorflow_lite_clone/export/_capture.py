@@ -17,15 +17,17 @@ from tensorflow_lite_clone.autograd.mode import mode, no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.fx import Graph, Node
+from tensorflow_lite_clone.fx._namespace import snake_case
 from tensorflow_lite_clone.fx.node import map_aggregate
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
-from tensorflow_lite_clone.ops.create import empty_strided
+from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.tensor import Tensor
@@ -68,7 +70,7 @@ class Traced:
 class FakeTensor(Tensor):
     """A tensor of a graph as notes on nodes show it: sizes may be symbolic, and it has no values."""
 
-    __torch_function__ = Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+    __torch_function__ = disabled
     _shown: tuple[Any, Device]
 
     @property
@@ -94,9 +96,14 @@ class FakeTensor(Tensor):
 class Capture(TorchFunctionMode):
     """The graph of a program while it runs."""
 
-    def __init__(self, symbols: list[Symbol], frame: Any = None) -> None:
+    def __init__(
+        self,
+        symbols: list[Symbol],
+        frame: Any = None,
+        lanes: list[dict[str, int]] | None = None,
+    ) -> None:
         self.graph = Graph()
-        self.sizes = Sizes(symbols)
+        self.sizes = Sizes(symbols, lanes)
         self.constants: dict[str, Tensor] = {}
         self.constant_nodes: dict[str, Node] = {}
         self.attributes: dict[int, str] = {}
@@ -204,7 +211,12 @@ class Capture(TorchFunctionMode):
 
     def add(self, function: Callable[..., Any], args: Any, kwargs: Any = None) -> Node:
         """A call, as the last node."""
-        node = self.graph.call_function(function, self.nodes(tuple(args)), self.nodes(kwargs or {}))
+        name = None
+        if isinstance(function, OpOverload):
+            name = snake_case(function.overloadpacket.__name__)
+        node = self.graph.call_function(
+            function, self.nodes(tuple(args)), self.nodes(kwargs or {}), name=name
+        )
         node.meta["nn_module_stack"] = {
             key: (path, kind) for key, path, kind in self.modules
         }

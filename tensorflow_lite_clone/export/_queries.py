@@ -17,7 +17,7 @@ from tensorflow_lite_clone.export._capture import (
 from tensorflow_lite_clone.export._errors import data_dependent
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._symbolic import SymFloat, SymInt
-from tensorflow_lite_clone.ops.create import as_tensor, empty, tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, empty, tensor
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.tensor import Tensor
 

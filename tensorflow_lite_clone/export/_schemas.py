@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.core import dtypes, strides
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.ops.symbols import SymBool, SymFloat, SymInt
+from tensorflow_lite_clone.ops.compat.symbols import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.tensor import Tensor
 
 _FILE = Path(__file__).parent / "aten.txt"

@@ -50,17 +50,22 @@ class Symbol(NamedTuple):
 class Sizes:
     """The symbols of a capture with what they are in every lane, and the guards."""
 
-    def __init__(self, symbols: Sequence[Symbol]) -> None:
+    def __init__(
+        self, symbols: Sequence[Symbol], lanes: list[dict[str, int]] | None = None
+    ) -> None:
         self.ranges: dict[str, tuple[int, float]] = {}
-        self.lanes: list[dict[str, int]] = [{} for _ in range(LANES if symbols else 1)]
+        self.lanes = lanes or [{} for _ in range(LANES if symbols else 1)]
         self.guards: list[Guard] = []
         self.unbacked: set[str] = set()
         self._known: dict[tuple[int, ...], Expression] = {}
         for number, symbol in enumerate(symbols):
-            self._enter(symbol, _STEPS[number % len(_STEPS)])
+            if lanes is None:
+                self._fill(symbol, _STEPS[number % len(_STEPS)])
+            self.ranges[symbol.name] = (max(symbol.least, 2), symbol.most)
+            self.note(Expression.of(symbol.name))
 
-    def _enter(self, symbol: Symbol, steps: Sequence[int]) -> None:
-        self.ranges[symbol.name] = (max(symbol.least, 2), symbol.most)
+    def _fill(self, symbol: Symbol, steps: Sequence[int]) -> None:
+        """Say what a symbol is in the lanes."""
         sizes = [symbol.hint, *[symbol.hint + step for step in steps]]
         span = symbol.most - symbol.least
         if max(sizes) > symbol.most:
@@ -69,7 +74,6 @@ class Sizes:
             ]]  # fmt: skip
         for lane, size in zip(self.lanes, sizes):
             lane[symbol.name] = size
-        self.note(Expression.of(symbol.name))
 
     def add_unbacked(self, name: str, most: float = math.inf) -> Expression:
         """A symbol for a size that depends on values, which differ from lane to lane."""

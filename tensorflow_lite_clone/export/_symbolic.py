@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.ops import symbols
+from tensorflow_lite_clone.ops.compat import symbols
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.export._capture import Capture

@@ -1,0 +1,2 @@
+def fold_grad_modes(root, grad):
+    pass
