@@ -9,6 +9,7 @@ answered here.
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -111,8 +112,8 @@ class Capture(TorchFunctionMode):
         self._traced: dict[int, Traced] = {}
         self._sources: list[tuple[Expression, Node, int]] = []
         self._size_nodes: dict[Expression, Node] = {}
+        self.input_sizes: list[Node] = []
         self._first_input: Node | None = None
-        self._symbols = len(symbols)
         self._frame = frame
         self._grad = mode.grad
 
@@ -142,6 +143,8 @@ class Capture(TorchFunctionMode):
     def placeholder(self, name: str, traced: Traced | None, value: Any = None) -> Node:
         """Add an input; without a tensor one that is a value."""
         node = self.graph.placeholder(name)
+        if name in vars(builtins):  # which PyTorch lets inputs hide
+            node.name = name
         if traced is None:
             node.meta["val"] = value
             return node
@@ -209,11 +212,14 @@ class Capture(TorchFunctionMode):
         """`node` of all values in tuples, lists and dictionaries."""
         return map_aggregate(values, self.node)
 
-    def add(self, function: Callable[..., Any], args: Any, kwargs: Any = None) -> Node:
-        """A call, as the last node."""
+    def add(
+        self, function: Callable[..., Any], args: Any, kwargs: Any = None, named: bool = True
+    ) -> Node:
+        """A call, as the last node; `named` after the operation without its overload."""
         name = None
-        if isinstance(function, OpOverload):
+        if named and isinstance(function, OpOverload):
             name = snake_case(function.overloadpacket.__name__)
+            name = name[2:-2] if name.endswith("__") else name
         node = self.graph.call_function(
             function, self.nodes(tuple(args)), self.nodes(kwargs or {}), name=name
         )
@@ -241,20 +247,18 @@ class Capture(TorchFunctionMode):
         return found
 
     def _source_node(self, node: Node, dim: int, expression: Expression) -> Node:
-        last = node
-        if node.op == "placeholder":  # sizes of inputs stand at the beginning
-            for each in self.graph.nodes:
-                if each.op == "placeholder" or each.target is aten.sym_size.int:
+        last = next(reversed(self.graph.nodes))
+        if node.op == "placeholder":  # sizes of inputs stand at the beginning, in their order
+            inputs = [each for each in self.graph.nodes if each.op == "placeholder"]
+            last = inputs[-1]
+            for each in self.input_sizes:
+                if (inputs.index(each.args[0]), each.args[1]) < (inputs.index(node), dim):
                     last = each
-                else:
-                    break
-            count = sum([each.target is aten.sym_size.int for each in self.graph.nodes])
-            name = f"sym_size_int_{max(self._symbols, 1) + count}"
-        else:
-            name = "sym_size_int"
-            last = next(reversed(self.graph.nodes))
         with self.graph.inserting_after(last):
-            found = self.graph.call_function(aten.sym_size.int, (node, dim), name=name)
+            found = self.graph.call_function(aten.sym_size.int, (node, dim), name="sym_size_int")
+        if node.op == "placeholder":
+            place = 1 + self.input_sizes.index(last) if last in self.input_sizes else 0
+            self.input_sizes.insert(place, found)
         found.meta["val"] = SymInt(self, expression, found)
         return found
 
@@ -284,7 +288,7 @@ class Capture(TorchFunctionMode):
         packet = getattr(aten, call.name)
         kwargs = dict(call.kwargs)
         names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
-        if "pin_memory" in names:
+        if "pin_memory" in names and call.name != "to":
             if not any(isinstance(value, Tensor) for value in call.args):
                 kwargs.setdefault("device", default_device())
             kwargs["pin_memory"] = False

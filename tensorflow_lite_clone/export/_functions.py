@@ -5,13 +5,18 @@ The arguments are those of the public functions; what is called has aten's.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.forwarding import originals
+from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.export._capture import Capture
 from tensorflow_lite_clone.export._queries import handler
 from tensorflow_lite_clone.export._symbolic import SymInt
+from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.tensor import Tensor
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -56,12 +61,6 @@ _dropout("alpha_dropout", 0.5, False, "alpha_dropout")
 _dropout("feature_alpha_dropout", 0.5, False, "feature_alpha_dropout")
 for _name in ("dropout1d", "dropout2d", "dropout3d"):
     _dropout(_name, 0.5, True, "feature_dropout")
-
-
-@handler("softmax", "log_softmax", "softmin")
-def _softmax(capture: Capture, input: Tensor, dim: int | None = None, *rest: Any,
-             **options: Any) -> Tensor:  # fmt: skip
-    raise AssertionError("entered by name below")
 
 
 def _along_dim(name: str) -> None:
@@ -317,23 +316,11 @@ def _interpolate(
     if scales is not None:
         size = None
     corners = () if mode.startswith("nearest") else (bool(align_corners),)
-    overload = "vec"
-    return capture.emit(
-        getattr(getattr(_aten(), name), overload),
-        (input, None if size is None else list(size), *corners, scales), {},
-    )  # fmt: skip
-
-
-def _aten() -> Any:
-    from tensorflow_lite_clone.ops.namespaces import aten
-
-    return aten
+    sizes = None if size is None else list(size)
+    return capture.emit(getattr(aten, name).vec, (input, sizes, *corners, scales), {})
 
 
 def _plain(name: str) -> Any:
-    from tensorflow_lite_clone.core.forwarding import originals
-    from tensorflow_lite_clone.core.public import EXPORTS
-
     function = EXPORTS["functional"][name]
     return originals.get(function, function)
 
@@ -445,8 +432,11 @@ def _to(capture: Capture, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     others = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor)]
     if others:
         like = others[0]
+        _assert_metadata(capture, x)
         return capture.call("to", x, capture.traced(like).device, like.dtype)
     device, dtype, options = _casts(args, kwargs)
+    if device is not None or dtype is not None:
+        _assert_metadata(capture, x)
     if device is not None and dtype is None:
         layout = {"dtype": x.dtype, "layout": x.layout, "device": device}
         return capture.call("to", x, **layout, **options)
@@ -455,10 +445,14 @@ def _to(capture: Capture, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return x if dtype is None else capture.call("to", x, dtype, **options)
 
 
-def _casts(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    from tensorflow_lite_clone.core.device import Device
-    from tensorflow_lite_clone.core.dtypes import DType
+def _assert_metadata(capture: Capture, x: Tensor) -> None:
+    """Note what a tensor is before it is cast, as PyTorch does."""
+    traced = capture.traced(x)
+    options = {"dtype": x.dtype, "device": traced.device, "layout": x.layout}
+    capture.add(aten._assert_tensor_metadata.default, (x,), options, named=False)
 
+
+def _casts(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     device, dtype, options = None, None, {}
     names = iter(("non_blocking", "copy"))
     for value in args:
@@ -488,22 +482,16 @@ _DTYPES = {
 def _cast(name: str, dtype: Any) -> None:
     @handler(name)
     def run(capture: Capture, x: Tensor, memory_format: Any = None) -> Tensor:
-        return capture.call("to", x, dtype)
+        return _to(capture, x, dtype)
 
 
-def _enter_casts() -> None:
-    from tensorflow_lite_clone.core import dtypes
-
-    for name, dtype in _DTYPES.items():
-        _cast(name, getattr(dtypes, dtype))
-
-
-_enter_casts()
+for _name, _dtype in _DTYPES.items():
+    _cast(_name, getattr(dtypes, _dtype))
 
 
 @handler("type")
 def _type(capture: Capture, x: Tensor, dtype: Any = None, **options: Any) -> Any:
-    return x.type() if dtype is None else capture.call("to", x, dtype)
+    return x.type() if dtype is None else _to(capture, x, dtype)
 
 
 @handler("cpu", "cuda")
@@ -511,5 +499,3 @@ def _move(capture: Capture, x: Tensor, device: Any = None, **options: Any) -> Te
     target = "cpu" if device is None else device
     return _to(capture, x, device=target)
 
-
-_ = operator

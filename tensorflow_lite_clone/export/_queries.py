@@ -103,6 +103,13 @@ for _name in ("mT", "mH", "H", "real", "imag"):
     _property(_name)
 
 
+@handler("contiguous")
+def _contiguous(capture: Capture, x: Tensor, **options: Any) -> Tensor:
+    if not options and x.is_contiguous():
+        return x
+    return capture.call("contiguous", x, **options)
+
+
 @handler("data.__get__")
 def _data(capture: Capture, x: Tensor) -> Tensor:
     return capture.call("detach", x)
@@ -267,6 +274,8 @@ def _views(capture: Capture, x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
                 start = 0 if item.start is None else item.start
                 stop = _END if item.stop is None else item.stop
                 step = 1 if item.step is None else item.step
+                if isinstance(stop, SymInt):
+                    _ = stop <= capture.shape(x)[dim] or None
                 x = capture.call("slice", x, dim, start, stop, step)
             tensors.append(None)
             dim += 1

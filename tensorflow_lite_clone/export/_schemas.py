@@ -20,7 +20,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _FILE = Path(__file__).parent / "aten.txt"
 #: Binary operations that take numbers for tensors.
-_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide floor_divide".split())
+_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide".split())
 _REQUIRED = object()
 
 
@@ -66,12 +66,20 @@ def _arguments(text: str) -> tuple[Argument, ...]:
             item, _, default = item.partition("=")
             kind, _, name = item.rpartition(" ")
             value = _default(default)
+            length = re.search(r"\[(\d)\]\??$", kind)
+            if length and not isinstance(value, (list, type(None))):
+                value = [value] * int(length[1])
             if kind.startswith("ScalarType") and value is not None:
                 value = dtypes.int64
         else:
             value = _REQUIRED
         found.append(Argument(name, kind, value, kwarg_only))
     return tuple(found)
+
+
+def _order(overload: tuple[str, str]) -> str:
+    """What overloads are sorted by: PyTorch writes the types of lists with capitals."""
+    return overload[1].replace("int[", "IntArrayRef[").replace("Scalar", "Tensos")
 
 
 @cache
@@ -83,8 +91,8 @@ def _table() -> dict[str, list[tuple[str, str]]]:
         for name in names.split():
             packet, _, overload = name.partition(".")
             table.setdefault(packet, []).append((overload or "default", signature[1:]))
-    for overloads in table.values():  # tensors are tried before numbers
-        overloads.sort(key=lambda each: each[1].replace("Scalar other", "Zcalar other"))
+    for found in table.values():  # tensors are tried before numbers
+        found.sort(key=_order)
     return table
 
 
@@ -192,6 +200,8 @@ _RENAMED = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self", 
 def resolve(name: str, args: tuple, kwargs: dict[str, Any]) -> Call | None:
     """The first overload of an operation that takes these arguments; None if none does."""
     for overload, arguments in overloads(name):
+        if overload.startswith("Scalar") and name.rstrip("_") in _NUMBERS:
+            continue
         call = _bind(name, overload, arguments, args, kwargs)
         if call is not None:
             return call
@@ -224,7 +234,7 @@ def _bind(
             return None
         given[key] = value
     values, named = [], {}
-    numbers = name.rstrip("_") in _NUMBERS and overload == "Tensor"
+    numbers = name.rstrip("_") in _NUMBERS and overload.startswith("Tensor")
     for argument in arguments:
         if argument.name not in given:
             if argument.default is _REQUIRED:

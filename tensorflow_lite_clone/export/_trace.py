@@ -42,6 +42,7 @@ from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree
 
+_CHECKS = (aten._assert_scalar.default, aten._assert_tensor_metadata.default)
 _CONSTANTS = (int, float, bool, str, complex, type(None))
 
 
@@ -252,10 +253,13 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
     else:
         assert other is not None
         second = plan.owners[other]
+        if value == Expression.of(other) and isinstance(second.dim, Dim):
+            owner, second, symbol, other = second, owner, other, symbol  # the later follows
+            value = Expression.of(other)
         if value == Expression.of(other) and not isinstance(owner.dim, Dim):
             plan.substitute(symbol, value)
             return
-        names = f"{owner.name}, {second.name}"
+        names = ", ".join(sorted([owner.name, second.name]))
         right = str(value).replace(other, second.name)
         message = (
             f"  - The values of {owner.name} = {owner.source} and {right} must always be equal."
@@ -286,7 +290,7 @@ def _diagnose(
     for number, one in enumerate(bound):
         for two in bound[number + 1 :]:
             if one.hint == two.hint and runs(**{one.name: one.hint + 1, two.name: two.hint + 1}):
-                return two.name, Expression.of(one.name)
+                return one.name, Expression.of(two.name)
     if not bound:
         raise UserError(f"Constraints violated: the program does not run for other sizes: {error}")
     return bound[0].name, Expression.of(bound[0].hint)
@@ -352,6 +356,8 @@ def _program(
                 ranges = {size: ValueRanges(*size.bounds(bounds)), **ranges}
     graph = capture.graph
     graph.eliminate_dead_code(_is_kept)
+    for number, node in enumerate(each for each in capture.input_sizes if not each._erased):
+        node.name = f"sym_size_int_{len(symbols) + number}"
     root = GraphModule({}, graph)
     fold_grad_modes(root, capture._grad)
     inputs = {spec.arg.name: spec for spec in run.inputs}
@@ -394,7 +400,7 @@ def _is_kept(node: Node) -> bool:
     """Whether a node stays though nothing uses it."""
     if node.op == "call_function" and node.target is aten.batch_norm.default:
         return bool(node.args[5])  # it writes to statistics
-    return node.target is aten._assert_scalar.default or node.is_impure()
+    return node.target in _CHECKS or node.is_impure()
 
 
 def _output_argument(node: Any, value: Any) -> Any:

@@ -264,6 +264,15 @@ def _assert_scalar(condition: Any, message: str) -> None:
         raise RuntimeError(message)
 
 
+@composite("_assert_tensor_metadata")
+def _assert_tensor_metadata(
+    x: Tensor, size: Any = None, stride: Any = None, dtype: Any = None, *, device: Any = None,
+    layout: Any = None,
+) -> None:  # fmt: skip
+    if dtype is not None and x.dtype is not dtype:
+        raise RuntimeError(f"Tensor dtype mismatch! Expected: {dtype}, Got: {x.dtype}")
+
+
 @composite("numpy_T")
 def _numpy_t(x: Tensor) -> Tensor:
     return x.permute(*range(x.ndim)[::-1])
