@@ -301,7 +301,12 @@ class Capture(TorchFunctionMode):
         run = data_dependent_runs.get(str(func))
         if run is not None:
             return run(self, node, *args, **kwargs)
-        results = [self.run_lane(func, args, kwargs, 0)]
+        try:
+            results = [self.run_lane(func, args, kwargs, 0)]
+        except (NotImplementedError, RuntimeError) as error:
+            if "meta" in str(error):  # which has no values
+                raise data_dependent(f"of {func}") from error
+            raise
         for number in range(1, len(self.sizes.lanes)):
             with no_grad():
                 try:
@@ -310,6 +315,11 @@ class Capture(TorchFunctionMode):
                     raise LaneError(str(error)) from error
         device = self.device_of(args, kwargs)
         return self.enter(node, results, device)
+
+    def rename(self, tensor: Tensor, other: Tensor) -> Tensor:
+        """Let a tensor be what the node of another gives; returns it."""
+        self.traced(tensor).node = self.traced(other).node
+        return tensor
 
     def device_of(self, args: tuple, kwargs: dict[str, Any]) -> Device:
         """Where the results of an operation are."""
@@ -344,6 +354,9 @@ class Capture(TorchFunctionMode):
         first = results[0]
         if isinstance(first, Tensor):
             known = self._traced.get(id(first))
+            if known is not None and node.target is aten.dropout.default:  # which gives a view
+                first, *_ = results = [lane.view(lane.shape) for lane in results]
+                known = None
             if known is not None and known.tensor is first:  # written in place, or given back
                 known.node, known.device = node, device
                 known.constant = None
@@ -438,7 +451,11 @@ class Capture(TorchFunctionMode):
         if call is not None:
             return self.emit_call(call)
         with self:
-            return originals.get(func, func)(*args, **kwargs)
+            result = originals.get(func, func)(*args, **kwargs)
+        for value in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(value, Tensor) and value.is_meta and not self.is_traced(value):
+                raise NotImplementedError(f"torch.export: {full} is no operation of a graph")
+        return result
 
 
 def operation_name(full: str) -> str:

@@ -14,8 +14,9 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.export._capture import Capture
+from tensorflow_lite_clone.export._errors import data_dependent
 from tensorflow_lite_clone.export._queries import handler
-from tensorflow_lite_clone.export._symbolic import SymInt
+from tensorflow_lite_clone.export._symbolic import SymFloat, SymInt
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -218,7 +219,7 @@ def _pair_loss(name: str, *more: tuple[str, float]) -> None:
             reduce = None
         values = {**dict(more), **dict(zip(names, args)), **kwargs}
         values.pop("weight", None)
-        first, second = capture.call("broadcast_tensors", [input, target])
+        first, second = _broadcast(capture, input, target)
         number = _reduction(reduction, size_average, reduce)
         return capture.call(name, first, second, number, *[float(values[each]) for each in names])
 
@@ -408,7 +409,11 @@ def _split(capture: Capture, tensor: Tensor, split_size_or_sections: Any, dim: i
 def _broadcast(capture: Capture, *tensors: Any) -> Any:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    return capture.call("broadcast_tensors", list(tensors))
+    results = list(capture.call("broadcast_tensors", list(tensors)))
+    for place, (given, result) in enumerate(zip(tensors, results)):
+        if given.shape == result.shape:  # PyTorch gives the tensor itself
+            results[place] = capture.rename(given, result)
+    return tuple(results)
 
 
 @handler("meshgrid")
@@ -422,6 +427,70 @@ def _meshgrid(capture: Capture, *tensors: Any, indexing: str | None = None) -> A
 @handler("__iter__")
 def _iterate(capture: Capture, x: Tensor) -> Any:
     return iter(capture.call("unbind", x))
+
+
+# -- operators, norms ------------------------------------------------------------------------------
+
+
+def _operator(name: str, called: str, reflected: bool = False) -> None:
+    @handler(name)
+    def run(capture: Capture, x: Tensor, other: Any) -> Any:
+        if not isinstance(other, (Tensor, int, float, complex, SymInt, SymFloat)):
+            return NotImplemented
+        return capture.call(called, *((other, x) if reflected else (x, other)))
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _operator(f"__{_name}__", _name)
+_operator("__floordiv__", "floor_divide")
+_operator("__ifloordiv__", "floor_divide_")
+_operator("__rpow__", "pow", True)
+_operator("__rmod__", "remainder", True)
+_operator("__rmatmul__", "matmul", True)
+_operator("__rsub__", "rsub")
+_operator("__rlshift__", "bitwise_left_shift", True)
+_operator("__rrshift__", "bitwise_right_shift", True)
+
+
+@handler("__rdiv__", "__rtruediv__")
+def _divided_by(capture: Capture, x: Tensor, other: Any) -> Tensor:
+    return capture.call("mul", capture.call("reciprocal", x), other)
+
+
+@handler("__rfloordiv__")
+def _floor_divided_by(capture: Capture, x: Tensor, other: Any) -> Tensor:
+    return capture.call("floor", _divided_by(capture, x, other))
+
+
+@handler("norm")
+def _norm(
+    capture: Capture, input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False,
+    out: Any = None, dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    if p == "nuc":
+        axes = (-2, -1) if dim is None else dim
+        return capture.call("linalg_matrix_norm", input, p, axes, keepdim, dtype=dtype)
+    order = 2 if p in ("fro", None) else p
+    return capture.call("linalg_vector_norm", input, order, dim, keepdim, dtype=dtype)
+
+
+@handler("normalize")
+def _normalize(
+    capture: Capture, input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12,
+    out: Any = None,
+) -> Tensor:  # fmt: skip
+    length = capture.call("clamp_min", _norm(capture, input, p, dim, True), eps)
+    return capture.call("div", input, capture.call("expand_as", length, input))
+
+
+@handler("tensordot")
+def _tensordot(capture: Capture, a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+    if isinstance(dims, int):
+        dims = [*range(-dims, 0)], [*range(dims)]
+    elif isinstance(dims, Tensor):
+        raise data_dependent("of the dimensions of tensordot")
+    pairs = [list(each) if isinstance(each, (tuple, list)) else [each] for each in dims]
+    return capture.call("tensordot", a, b, *pairs)
 
 
 # -- casts -----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 _FILE = Path(__file__).parent / "aten.txt"
 #: Binary operations that take numbers for tensors.
-_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide".split())
+_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide floor_divide".split())
 _REQUIRED = object()
 
 
@@ -199,12 +199,14 @@ _RENAMED = {"input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self", 
 
 def resolve(name: str, args: tuple, kwargs: dict[str, Any]) -> Call | None:
     """The first overload of an operation that takes these arguments; None if none does."""
-    for overload, arguments in overloads(name):
-        if overload.startswith("Scalar") and name.rstrip("_") in _NUMBERS:
-            continue
-        call = _bind(name, overload, arguments, args, kwargs)
-        if call is not None:
-            return call
+    for gather in (False, True):
+        for overload, arguments in overloads(name):
+            if overload.startswith("Scalar") and name.rstrip("_") in _NUMBERS:
+                continue
+            given = _gathered(args, arguments) if gather else args
+            call = None if given is None else _bind(name, overload, arguments, given, kwargs)
+            if call is not None:
+                return call
     return None
 
 
@@ -217,11 +219,7 @@ def _bind(
 ) -> Call | None:
     positional = [each for each in arguments if not each.kwarg_only]
     if len(args) > len(positional):
-        args = _gathered(args, positional)
-        if args is None:
-            return None
-    elif len(positional) == len(args) and args and _is_list(positional[-1]) and _is_int(args[-1]):
-        args = (*args[:-1], [args[-1]])
+        return None
     given = dict(zip([each.name for each in positional], args))
     known = {each.name for each in arguments}
     for key, value in kwargs.items():
@@ -234,7 +232,7 @@ def _bind(
             return None
         given[key] = value
     values, named = [], {}
-    numbers = name.rstrip("_") in _NUMBERS and overload.startswith("Tensor")
+    numbers = name.rstrip("_") in _NUMBERS and overload.startswith(("Tensor", "default"))
     for argument in arguments:
         if argument.name not in given:
             if argument.default is _REQUIRED:
@@ -256,17 +254,14 @@ def _bind(
     return Call(name, overload, tuple(values), named)
 
 
-def _is_list(argument: Argument) -> bool:
-    return argument.type.startswith(("SymInt[]", "int[]"))
-
-
-def _gathered(args: tuple, positional: list[Argument]) -> Any:
+def _gathered(args: tuple, arguments: tuple[Argument, ...]) -> tuple | None:
     """Arguments in which the numbers at the end are one list, as in ``x.view(2, 3)``."""
-    if not positional or not _is_list(positional[-1]):
+    positional = [each for each in arguments if not each.kwarg_only]
+    if not positional or not positional[-1].type.startswith(("SymInt[]", "int[]")):
         return None
     before = len(positional) - 1
     rest = args[before:]
-    return (*args[:before], list(rest)) if all(map(_is_int, rest)) else None
+    return (*args[:before], list(rest)) if rest and all(map(_is_int, rest)) else None
 
 
 def _same(value: Any, default: Any) -> bool:

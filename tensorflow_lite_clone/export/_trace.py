@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.export import _functions  # noqa: F401  its handlers
+from tensorflow_lite_clone.export import _attention, _functions  # noqa: F401  their handlers
 from tensorflow_lite_clone.export._arguments import bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError
 from tensorflow_lite_clone.export._errors import UserError

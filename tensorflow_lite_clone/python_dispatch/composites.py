@@ -312,6 +312,11 @@ def _meshgrid(tensors: Any, indexing: str = "ij") -> Any:
     return _T["meshgrid"](*tensors, indexing=indexing)
 
 
+@composite("tensordot")
+def _tensordot(x: Tensor, y: Tensor, dims_self: Any, dims_other: Any) -> Tensor:
+    return _T["tensordot"](x, y, (list(dims_self), list(dims_other)))
+
+
 @composite("einsum")
 def _einsum(equation: str, tensors: Any, path: Any = None) -> Tensor:
     return _T["einsum"](equation, *tensors)
