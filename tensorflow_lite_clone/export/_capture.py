@@ -54,6 +54,10 @@ _PREFIXES = {
 }  # fmt: skip
 
 
+class Unrecorded(Exception):
+    """A tensor that the program has from a function of which no operation was seen."""
+
+
 class LaneError(Exception):
     """An operation that does not run for other sizes of the dynamic dimensions."""
 
@@ -73,6 +77,22 @@ class FakeTensor(Tensor):
 
     __torch_function__ = disabled
     _shown: tuple[Any, Device]
+
+    @classmethod
+    def noted(
+        cls, tensor: Tensor, sizes: Any, device: Device, requires_grad: bool
+    ) -> FakeTensor:
+        """The note of a tensor on the meta device, whose sizes are numbers or expressions."""
+        note: FakeTensor = tensor.detach().as_subclass(cls)
+        note.requires_grad_(requires_grad)
+        shown = [
+            (SymInt(None, size) if size.number is None else size.number)  # type: ignore[arg-type]
+            if isinstance(size, Expression)
+            else size
+            for size in sizes
+        ]
+        note._shown = tuple.__new__(Size, shown), device
+        return note
 
     @property
     def shape(self) -> Any:
@@ -164,6 +184,8 @@ class Capture(TorchFunctionMode):
 
     def constant(self, tensor: Tensor, name: str | None = None) -> Traced:
         """The tensor, which the program has from elsewhere, as an input of the graph."""
+        if name is None and tensor.is_meta:
+            raise Unrecorded
         if name is None:
             number = sum([key.startswith("lifted_tensor_") for key in self.constants])
             name = f"lifted_tensor_{number}"
@@ -405,11 +427,9 @@ class Capture(TorchFunctionMode):
 
     def noted(self, traced: Traced) -> FakeTensor:
         """A tensor as a node's note."""
-        tensor = traced.lanes[0].detach().as_subclass(FakeTensor)
-        tensor.requires_grad_(traced.tensor.requires_grad)
         known = self._traced.setdefault(id(traced.tensor), traced)
-        tensor._shown = self.shape(known.tensor), traced.device
-        return tensor
+        wants = traced.tensor.requires_grad
+        return FakeTensor.noted(traced.lanes[0], self.shape(known.tensor), traced.device, wants)
 
     # -------------------------------------------------------------------------------------- sizes
 
@@ -450,11 +470,29 @@ class Capture(TorchFunctionMode):
         call = _schemas.resolve(name, args, kwargs)
         if call is not None:
             return self.emit_call(call)
-        with self:
-            result = originals.get(func, func)(*args, **kwargs)
-        for value in result if isinstance(result, (tuple, list)) else (result,):
-            if isinstance(value, Tensor) and value.is_meta and not self.is_traced(value):
-                raise NotImplementedError(f"torch.export: {full} is no operation of a graph")
+        return self._composed(func, full, args, kwargs)
+
+    def _composed(self, func: Any, full: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a function gives that is no operation: of those that it calls, or as a whole."""
+        last = next(reversed(self.graph.nodes), None)
+        try:
+            with self:
+                result = originals.get(func, func)(*args, **kwargs)
+            for value in result if isinstance(result, (tuple, list)) else (result,):
+                if isinstance(value, Tensor) and value.is_meta and not self.is_traced(value):
+                    raise Unrecorded
+        except Unrecorded:
+            for node in list(reversed(self.graph.nodes)):
+                if node is last:
+                    break
+                if node.op == "call_function" and not node.users:
+                    self.graph.erase_node(node)
+            packet = getattr(aten, operation_name(full), None)
+            if packet is None:
+                raise NotImplementedError(
+                    f"torch.export: {full} is no operation that a graph can have"
+                ) from None
+            return self.emit(packet.default, args, kwargs)
         return result
 
 

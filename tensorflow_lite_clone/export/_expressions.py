@@ -6,7 +6,9 @@ being a multiple stays as it is and counts as one factor: ``(s0//2)``.
 
 from __future__ import annotations
 
+import ast
 import math
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,6 +51,14 @@ class Expression:
         if isinstance(value, Expression):
             return value
         return Expression({(value,): 1} if isinstance(value, str) else {(): int(value)})
+
+    @staticmethod
+    def parse(text: str) -> Expression:
+        """What `str` wrote; ValueError for anything else."""
+        try:
+            return _parsed(ast.parse(text, mode="eval").body)
+        except SyntaxError:
+            raise ValueError(f"{text!r} is no expression over sizes") from None
 
     @property
     def number(self) -> int | None:
@@ -190,3 +200,30 @@ class Expression:
         ]
 
     __repr__ = __str__
+
+
+_OPERATORS: dict[type, Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}  # fmt: skip
+
+
+def _parsed(node: Any) -> Expression:
+    if isinstance(node, ast.Name):
+        return Expression.of(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return Expression.of(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_parsed(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        found: Expression = _OPERATORS[type(node.op)](_parsed(node.left), _parsed(node.right))
+        return found
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        power = Expression.of(1)
+        for _ in range(_parsed(node.right).number or 0):
+            power *= _parsed(node.left)
+        return power
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Mod":
+        left, right = map(_parsed, node.args)
+        return left % right
+    raise ValueError(f"{ast.dump(node)} is no expression over sizes")

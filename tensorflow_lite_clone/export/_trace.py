@@ -393,6 +393,7 @@ def _program(
     return ExportedProgram(
         root, graph, ExportGraphSignature(order, outputs), state, ranges, entries, example,
         constants, expected=expected, guards=guards,  # type: ignore[arg-type]
+        symbols=symbols,
     )  # fmt: skip
 
 

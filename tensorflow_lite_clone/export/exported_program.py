@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorflow_lite_clone.export._guards import Expected, GuardsFn
 from tensorflow_lite_clone.export._lifting import unlifted
+from tensorflow_lite_clone.export._sizes import Symbol
 from tensorflow_lite_clone.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -82,6 +83,7 @@ class ExportedProgram:
         verifiers: Any = None,
         expected: list[Expected] | None = None,
         guards: list[tuple[Any, str, Any]] | None = None,
+        symbols: list[Symbol] | None = None,
     ) -> None:
         self._graph_module = GraphModule(root, graph)
         self._graph_signature = graph_signature
@@ -92,6 +94,7 @@ class ExportedProgram:
         self._constants = constants or {}
         self._expected = expected or []
         self._guards = guards or []
+        self._symbols = symbols or []
 
     # ------------------------------------------------------------------------------------ reading
 
