@@ -48,6 +48,8 @@ _DIRECT = frozenset(
     is_shared names has_names _is_view __repr__ __str__ __format__ is_set_to
     """.split()
 )
+#: Functions that PyTorch tells nothing about pinned memory.
+_UNPINNED = frozenset(["to", "_to_copy"])
 _PREFIXES = {
     "torch.Tensor.": "", "torch.nn.functional.": "", "torch.linalg.": "linalg_",
     "torch.fft.": "fft_", "torch.special.": "special_", "torch.": "",
@@ -310,7 +312,7 @@ class Capture(TorchFunctionMode):
         packet = getattr(aten, call.name)
         kwargs = dict(call.kwargs)
         names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
-        if "pin_memory" in names and call.name != "to":
+        if "pin_memory" in names and call.name not in _UNPINNED:
             if not any(isinstance(value, Tensor) for value in call.args):
                 kwargs.setdefault("device", default_device())
             kwargs["pin_memory"] = False

@@ -256,6 +256,6 @@ class ExportedProgram:
 
 def default_decompositions() -> dict[Any, Any]:
     """Operation -> the function that composes it of fewer ones; for `run_decompositions`."""
-    from tensorflow_lite_clone.export._decompose import table
+    from tensorflow_lite_clone.export._decompositions import table
 
     return table()

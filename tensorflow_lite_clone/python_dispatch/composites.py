@@ -228,18 +228,6 @@ def _with_logits(
 # -- views, copies, casts --------------------------------------------------------------------------
 
 
-@composite("slice.Tensor")
-def _slice(
-    x: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Tensor:
-    return x[(slice(None),) * (dim % x.ndim) + (slice(start, end, step),)]
-
-
-@composite("index.Tensor")
-def _index(x: Tensor, indices: Any) -> Tensor:
-    return x[tuple([slice(None) if index is None else index for index in indices])]
-
-
 @composite("index_put_")
 def _index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     if None not in [index if index is None else 0 for index in indices]:
@@ -325,3 +313,82 @@ def _einsum(equation: str, tensors: Any, path: Any = None) -> Tensor:
 @composite("pad")
 def _pad(x: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     return _F["pad"](x, pad, mode, value)
+
+
+# -- native forms, which give more than the result -------------------------------------------------
+
+
+@composite("native_dropout")
+def _native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    mask = _F["dropout"](_T["ones_like"](x), p, train is not False) != 0
+    return x * mask / (1 - p) if train is not False and p < 1 else x * mask, mask
+
+
+@composite("native_layer_norm")
+def _native_layer_norm(
+    x: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    dims = [*range(x.ndim - len(normalized_shape), x.ndim)]
+    var, mean = _T["var_mean"](x, dims, correction=0, keepdim=True)
+    return _F["layer_norm"](x, normalized_shape, weight, bias, eps), mean, (var + eps).rsqrt()
+
+
+@composite("native_group_norm")
+def _native_group_norm(
+    x: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    var, mean = _T["var_mean"](x.reshape(N, group, -1), -1, correction=0)
+    return _F["group_norm"](x, group, weight, bias, eps), mean, (var + eps).rsqrt()
+
+
+@composite("_native_batch_norm_legit_no_training")
+def _batch_norm_no_training(
+    x: Tensor, weight: Any, bias: Any, running_mean: Tensor, running_var: Tensor, momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    y = _F["batch_norm"](x, running_mean, running_var, weight, bias, False, momentum, eps)
+    return y, x.new_empty(0), x.new_empty(0)
+
+
+@composite("_native_batch_norm_legit_functional")
+def _batch_norm_functional(
+    x: Tensor, weight: Any, bias: Any, running_mean: Tensor, running_var: Tensor, training: bool,
+    momentum: float, eps: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    mean, var = running_mean.detach().clone(), running_var.detach().clone()
+    y = _F["batch_norm"](x, mean, var, weight, bias, training, momentum, eps)
+    dims = [0, *range(2, x.ndim)]
+    batch_var, batch_mean = _T["var_mean"](x, dims, correction=0)
+    return y, batch_mean, (batch_var + eps).rsqrt(), mean, var
+
+
+@composite("convolution")
+def _convolution(
+    x: Tensor, weight: Tensor, bias: Any, stride: Any, padding: Any, dilation: Any,
+    transposed: bool, output_padding: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    dims = weight.ndim - 2
+    if transposed:
+        sizes = (stride, padding, output_padding, groups, dilation)
+        return _F[f"conv_transpose{dims}d"](x, weight, bias, *sizes)
+    return _F[f"conv{dims}d"](x, weight, bias, stride, padding, dilation, groups)
+
+
+@composite("constant_pad_nd")
+def _constant_pad(x: Tensor, pad: Any, value: Any = 0) -> Tensor:
+    return _F["pad"](x, pad, "constant", value)
+
+
+@composite("_adaptive_avg_pool2d")
+def _adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
+    return _F["adaptive_avg_pool2d"](x, output_size)
+
+
+@composite("copy")
+def _copy(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    return source.to(x.dtype).expand(x.shape).clone()
+
+
+@composite("alias")
+def _alias(x: Tensor) -> Tensor:
+    return x.view(x.shape)
