@@ -49,7 +49,7 @@ _DIRECT = frozenset(
     """.split()
 )
 #: Functions that PyTorch tells nothing about pinned memory.
-_UNPINNED = frozenset(["to", "_to_copy"])
+_UNPINNED = frozenset(["to", "_to_copy", "scalar_tensor"])
 _PREFIXES = {
     "torch.Tensor.": "", "torch.nn.functional.": "", "torch.linalg.": "linalg_",
     "torch.fft.": "fft_", "torch.special.": "special_", "torch.": "",
@@ -312,10 +312,11 @@ class Capture(TorchFunctionMode):
         packet = getattr(aten, call.name)
         kwargs = dict(call.kwargs)
         names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
-        if "pin_memory" in names and call.name not in _UNPINNED:
+        if "pin_memory" in names:
             if not any(isinstance(value, Tensor) for value in call.args):
                 kwargs.setdefault("device", default_device())
-            kwargs["pin_memory"] = False
+            if call.name not in _UNPINNED:
+                kwargs["pin_memory"] = False
             kwargs = {name: kwargs[name] for name in names if name in kwargs}
         return self.emit(getattr(packet, call.overload), call.args, kwargs)
 

@@ -37,6 +37,7 @@ LAYERS: list[set[str]] = [
     {"cpu", "testing", "types"},
     {"accelerator"},
     {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
+    {"export"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {
         "_C",
