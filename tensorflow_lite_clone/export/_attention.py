@@ -107,7 +107,7 @@ def _composed(
         weights = F.softmax(scores, dim=-1)
         if dropout_p > 0.0:
             weights = F.dropout(weights, p=dropout_p)
-        result = bmm(weights, v).transpose(0, 1).contiguous().view(target * batch, width)
+        result = bmm(weights, v).transpose(0, 1).reshape(target * batch, width)
         result = F.linear(result, out_proj_weight, out_proj_bias)
         result = result.view(target, batch, result.size(1))
         weights = weights.view(batch, num_heads, target, source)

@@ -258,7 +258,9 @@ class Capture(TorchFunctionMode):
         """The node of a size: of an input's, or calculated from such."""
         if expression in self._size_nodes:
             return self._size_nodes[expression]
-        source = next((each for each in self._sources if each[0] == expression), None)
+        sources = [each for each in self._sources if each[0] == expression]
+        of_inputs = [each for each in sources if each[1].op == "placeholder"]
+        source = of_inputs[-1] if of_inputs else sources[0] if sources else None
         if source is not None:
             found = self._source_node(*source[1:], expression)
         elif len(expression.terms) == 1 and [*expression.terms.values()] == [1] and all(

@@ -9,6 +9,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core import dtypes, strides
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
@@ -16,9 +17,8 @@ from tensorflow_lite_clone.export._capture import FakeTensor
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._grad_mode import wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
-from tensorflow_lite_clone.export._sizes import Symbol
+from tensorflow_lite_clone.export._sizes import Symbol, int_oo
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
-from tensorflow_lite_clone.export.dynamic_shapes import int_oo
 from tensorflow_lite_clone.export.exported_program import (
     ExportedProgram,
     ModuleCallEntry,
@@ -64,7 +64,7 @@ _ARGUMENTS: dict[str, Any] = {
 _CONTAINERS: dict[str, Any] = {
     "tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict, "deque": deque,
     "defaultdict": defaultdict,
-}  # fmt: skip
+} | {f"return_types.{name}": kind for name, kind in names_of("return_types").items()}  # fmt: skip
 #: Classes of a program that are containers: name in files -> class; see `register_dataclass`.
 named_containers: dict[str, type] = {}
 

@@ -281,7 +281,7 @@ def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
         outputs.append(OutputSpec(old.kind, argument, old.target))
     graph = capture.graph
     graph.output(tuple(nodes))
-    graph.eliminate_dead_code()
+    graph.eliminate_dead_code(_is_kept)
     for node in graph.nodes:
         node.meta.pop("grad", None)
     names = [node.name for node in graph.find_nodes(op="placeholder")]
@@ -295,6 +295,11 @@ def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
         dict(program.constants), expected=program._expected, guards=program._guards,
         symbols=program._symbols,
     )  # fmt: skip
+
+
+def _is_kept(node: Node) -> bool:
+    """Whether a node stays though nothing uses it: checks do."""
+    return node.is_impure() or str(node.target).startswith("aten._assert")
 
 
 def _renamed(argument: Any, name: str) -> Any:

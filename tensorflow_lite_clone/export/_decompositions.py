@@ -75,6 +75,11 @@ def table() -> dict[OpOverload, Callable[..., Any]]:
     return found
 
 
+def _device(x: Tensor) -> Any:
+    """Where a tensor is, or is in the program that is captured."""
+    return x.device if _state.capture is None else _state.capture.traced(x).device
+
+
 def is_own(function: Any) -> bool:
     """Whether a function is one of those here, which calls by `call`."""
     return function in _rules.values()
@@ -324,7 +329,7 @@ def _attention(
     if dropout_p > 0:
         weights = call("native_dropout", weights, dropout_p, True)[0]
     result = _matmul(weights, v)
-    if result.ndim == 4:  # it lies as the kernel of PyTorch leaves it
+    if result.ndim == 4 and not dropout_p:  # it lies as the kernel of PyTorch leaves it
         result = call("clone", call("permute", result, [2, 0, 1, 3]), memory_format=contiguous_format)
         result = call("permute", result, [1, 2, 0, 3])
     return result
@@ -523,7 +528,8 @@ def _nll_loss(
         return losses
     if reduction == 2:
         return _sum(losses)
-    count = call("_to_copy", _sum(call("ne", target, ignore_index)), dtype=x.dtype)
+    count = _sum(call("ne", target, ignore_index))
+    count = call("_to_copy", count, dtype=x.dtype, device=_device(x))
     return call("div", _sum(losses), count)
 
 

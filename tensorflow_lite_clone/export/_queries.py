@@ -181,7 +181,7 @@ def _constant(function: Any, data: Any, options: dict[str, Any]) -> Tensor:
 # -- shapes that depend on values ------------------------------------------------------------------
 
 
-def _of_unbacked(capture: Capture, node: Any, most: int, shapes: Callable[[int], Any], like: Any,
+def _of_unbacked(capture: Capture, node: Any, most: float, shapes: Callable[[int], Any], like: Any,
                  dtype: Any) -> Tensor:  # fmt: skip
     name = f"u{len(capture.sizes.unbacked)}"
     capture.sizes.add_unbacked(name, most)
@@ -271,9 +271,11 @@ def _views(capture: Capture, x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
             dim += 1
         elif isinstance(item, slice):
             if item != slice(None):
-                start = 0 if item.start is None else item.start
-                stop = _END if item.stop is None else item.stop
-                step = 1 if item.step is None else item.step
+                start, stop, step = item.start, item.stop, item.step
+                if not isinstance(start, SymInt) and not isinstance(stop, SymInt):
+                    start = 0 if start is None else start
+                    stop = _END if stop is None else stop
+                step = 1 if step is None else step
                 if isinstance(stop, SymInt):
                     _ = stop <= capture.shape(x)[dim] or None
                 x = capture.call("slice", x, dim, start, stop, step)

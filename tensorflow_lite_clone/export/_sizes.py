@@ -13,6 +13,21 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.export._expressions import Expression
 
+
+
+class _Infinity(float):
+    """No bound, which prints as PyTorch's does."""
+
+    def __repr__(self) -> str:
+        return "int_oo" if self > 0 else "-int_oo"
+
+    __str__ = __repr__
+
+    def __neg__(self) -> _Infinity:
+        return _Infinity(float.__neg__(self))
+
+
+int_oo = _Infinity("inf")
 LANES = 4
 #: By how much the sizes of other lanes differ from the example's; dimensions take turns.
 _STEPS = ((1, 3, 6), (2, 5, 3), (3, 1, 8), (4, 7, 2), (5, 2, 9), (6, 9, 1))
@@ -75,7 +90,7 @@ class Sizes:
         for lane, size in zip(self.lanes, sizes):
             lane[symbol.name] = size
 
-    def add_unbacked(self, name: str, most: float = math.inf) -> Expression:
+    def add_unbacked(self, name: str, most: float = int_oo) -> Expression:
         """A symbol for a size that depends on values, which differ from lane to lane."""
         self.unbacked.add(name)
         self.ranges[name] = (0, most)

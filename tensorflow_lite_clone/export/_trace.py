@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from tensorflow_lite_clone.export._grad_mode import fold_grad_modes
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._sizes import Specialized, Symbol
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
-from tensorflow_lite_clone.export.dynamic_shapes import Dim, Plan
+from tensorflow_lite_clone.export.dynamic_shapes import Dim, Plan, int_oo
 from tensorflow_lite_clone.export.exported_program import (
     ExportedProgram,
     ModuleCallEntry,
@@ -38,11 +39,10 @@ from tensorflow_lite_clone.export.graph_signature import (
 from tensorflow_lite_clone.fx import Graph, GraphModule, Node
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.namespaces import aten
+from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree
 
-_CHECKS = (aten._assert_scalar.default, aten._assert_tensor_metadata.default)
 _CONSTANTS = (int, float, bool, str, complex, type(None))
 
 
@@ -335,7 +335,7 @@ def _ranges(plan: Plan, capture: Capture, symbols: list[Symbol]) -> dict[Any, Va
             f'TORCH_LOGS="+dynamic".\n' + "\n".join(problems) + suggested
         )
     for name in sorted(capture.sizes.unbacked):
-        low, high = capture.sizes.ranges.get(name, (float("-inf"), float("inf")))
+        low, high = capture.sizes.ranges.get(name, (-int_oo, int_oo))
         found[Expression.of(name)] = ValueRanges(low, high)
     return found
 
@@ -353,7 +353,8 @@ def _program(
         for size in sizes:
             if size.number is None and size not in ranges:
                 bounds = {str(key): (each.lower, each.upper) for key, each in ranges.items()}
-                ranges = {size: ValueRanges(*size.bounds(bounds)), **ranges}
+                low, high = size.bounds(bounds)
+                ranges = {size: ValueRanges(low, int_oo if high == int_oo else high), **ranges}
     graph = capture.graph
     graph.eliminate_dead_code(_is_kept)
     for number, node in enumerate(each for each in capture.input_sizes if not each._erased):
@@ -399,9 +400,8 @@ def _program(
 
 def _is_kept(node: Node) -> bool:
     """Whether a node stays though nothing uses it."""
-    if node.op == "call_function" and node.target is aten.batch_norm.default:
-        return bool(node.args[5])  # it writes to statistics
-    return node.target in _CHECKS or node.is_impure()
+    is_operation = isinstance(node.target, OpOverload) and node.target is not aten.sym_size.int
+    return is_operation or node.target is operator.getitem or node.is_impure()
 
 
 def _output_argument(node: Any, value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from tensorflow_lite_clone.export._arguments import Leaf, bound_arguments, leaves_of
 from tensorflow_lite_clone.export._errors import ConstraintViolationError, UserError
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._sizes import Symbol
+from tensorflow_lite_clone.export._sizes import Symbol, int_oo
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -21,18 +21,6 @@ __all__ = [
     "dims",
     "refine_dynamic_shapes_from_suggested_fixes",
 ]
-
-
-class _Infinity(float):
-    """No upper bound, which prints as PyTorch's does."""
-
-    def __repr__(self) -> str:
-        return "int_oo"
-
-    __str__ = __repr__
-
-
-int_oo = _Infinity("inf")
 
 
 class _DimHint:
@@ -318,7 +306,10 @@ class Plan:
         self.sizes: dict[int, list[Expression]] = {}
         self.owners: dict[str, Owner] = {}
         self._named: dict[str, str] = {}
-        for number, (leaf, spec) in enumerate(zip(self.leaves, _specs(arguments, shapes))):
+        specs = _specs(arguments, shapes)
+        for leaf, spec in zip(self.leaves, specs):
+            self._name_roots(leaf, spec)
+        for number, (leaf, spec) in enumerate(zip(self.leaves, specs)):
             if isinstance(leaf.value, Tensor):
                 self.sizes[number] = list(self._read(leaf, spec))
 
@@ -330,6 +321,15 @@ class Plan:
             elif spec is not None:
                 wish = spec[dim]
             yield self._size(leaf, dim, int(size), wish)
+
+    def _name_roots(self, leaf: Leaf, spec: Any) -> None:
+        """Name symbols by the first place of their dimensions, not of what follows from these."""
+        if isinstance(leaf.value, Tensor) and spec is not None:
+            for dim, size in enumerate(leaf.value.shape):
+                wish = spec.get(dim) if isinstance(spec, Mapping) else spec[dim]
+                if type(wish) is Dim and wish.__name__ not in self._named and size > 1:
+                    source = f"{leaf.source}.size()[{dim}]"
+                    self._named[wish.__name__] = self._symbol(source, wish, int(size))
 
     def _size(self, leaf: Leaf, dim: int, size: int, wish: Any) -> Expression:
         source = f"{leaf.source}.size()[{dim}]"

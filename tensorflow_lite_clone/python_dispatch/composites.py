@@ -379,6 +379,31 @@ def _constant_pad(x: Tensor, pad: Any, value: Any = 0) -> Tensor:
     return _F["pad"](x, pad, "constant", value)
 
 
+def _pad_by(mode: str, name: str) -> None:
+    for dims in (1, 2, 3):
+        composite(f"{name}_pad{dims}d")(lambda x, padding: _F["pad"](x, padding, mode))
+
+
+_pad_by("reflect", "reflection")
+_pad_by("replicate", "replication")
+
+
+def _without_pinning(name: str) -> None:
+    """Let an operation be told about pinned memory and the layout, which change nothing."""
+    public = _T.get(name) or _M[name]
+
+    @composite(name)
+    def run(*args: Any, pin_memory: Any = None, layout: Any = None, **options: Any) -> Tensor:
+        return public(*args, **options)
+
+
+for _name in (
+    "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like", "new_empty",
+    "new_full", "new_ones", "new_zeros", "scalar_tensor",
+):  # fmt: skip
+    _without_pinning(_name)
+
+
 @composite("_adaptive_avg_pool2d")
 def _adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     return _F["adaptive_avg_pool2d"](x, output_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -9,21 +10,28 @@ import numpy as np
 import torch as oracle
 
 import tensorflow_lite_clone as torch
-from tensorflow_lite_clone.utils import _pytree
+from tests.export.programs import PROGRAMS
 
 
-def both(make: Any) -> tuple[Any, Any]:
-    """The program in PyTorch and here, with the same parameters and buffers."""
-    oracle.manual_seed(0)
-    theirs, ours = make(oracle), make(torch)
-    state = theirs.module.state_dict()
-    ours.module.load_state_dict({name: converted(x) for name, x in state.items()})
-    return theirs, ours
+def ours(name: str) -> Any:
+    """The program here, with PyTorch's parameters and buffers."""
+    program = PROGRAMS[name](torch)
+    state = oracle_program(name)[0].module.state_dict()
+    program.module.load_state_dict({key: converted(x) for key, x in state.items()})
+    return program
 
 
 def converted(value: Any) -> Any:
     """A tensor of PyTorch as one of this package."""
     return torch.from_numpy(value.detach().numpy().copy())
+
+
+@functools.cache
+def oracle_program(name: str) -> tuple[Any, Any]:
+    """A program in PyTorch, and what its export gives, which is slow."""
+    oracle.manual_seed(0)
+    program = PROGRAMS[name](oracle)
+    return program, exported(oracle, program)
 
 
 def exported(library: Any, program: Any) -> Any:
@@ -64,8 +72,3 @@ def assert_close(found: Any, expected: Any) -> None:
             assert one == two
         else:
             np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
-
-
-def leaves(value: Any) -> list[Any]:
-    """The leaves of a tree of this package's tensors."""
-    return _pytree.tree_leaves(value)

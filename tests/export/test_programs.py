@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import io
 
 import pytest
 import torch as oracle
 
 import tensorflow_lite_clone as torch
-from tests.export.compare import assert_close, both, calls, converted, exported
+from tests.export.compare import (
+    assert_close,
+    calls,
+    converted,
+    exported,
+    oracle_program,
+    ours,
+)
 from tests.export.programs import PROGRAMS
 
 pytestmark = [
@@ -20,8 +28,8 @@ pytestmark = [
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_graphs_are_those_of_pytorch(name: str) -> None:
-    theirs, ours = both(PROGRAMS[name])
-    expected, found = exported(oracle, theirs), exported(torch, ours)
+    _, expected = oracle_program(name)
+    found = exported(torch, ours(name))
     assert calls(found.graph) == calls(expected.graph)
     assert str(found.graph_signature) == str(expected.graph_signature)
     assert str(found.range_constraints) == str(expected.range_constraints)
@@ -32,41 +40,43 @@ def test_graphs_are_those_of_pytorch(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_modules_run_as_those_of_pytorch(name: str) -> None:
-    theirs, ours = both(PROGRAMS[name])
-    expected, found = exported(oracle, theirs), exported(torch, ours)
+    theirs, expected = oracle_program(name)
+    program = ours(name)
+    found = exported(torch, program)
     file = io.BytesIO()
     torch.export.save(found, file)
     file.seek(0)
     loaded = torch.export.load(file)
     assert str(loaded) == str(found)
-    modules = [found.module(), found.run_decompositions().module(), loaded.module()]
-    reference = expected.module()
+    reference = copy.deepcopy(expected).module()
     result = reference(*theirs.args, **theirs.kwargs)
-    for module in modules[1:] + modules[:1]:  # the first shares buffers with the original
-        assert_close(module(*ours.args, **ours.kwargs), result)
-    for args, other in zip(ours.others, theirs.others):
+    decomposed = copy.deepcopy(found).run_decompositions().module()
+    modules = [found.module(), decomposed, loaded.module()]
+    for module in modules:
+        assert_close(module(*program.args, **program.kwargs), result)
+        for key, value in reference.state_dict().items():
+            assert_close(module.state_dict()[key], value)
+    for args, other in zip(program.others, theirs.others):
         result = reference(*other)
         for module in modules:
             assert_close(module(*args), result)
-    for key, value in reference.state_dict().items():
-        assert_close(modules[0].state_dict()[key], value)
 
 
-@pytest.mark.parametrize("name", ["mlp", "resnet18", "resnet18_in_training", "encoder_layer",
-                                  "vision_transformer", "bert_block"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["mlp", "resnet18_in_training", "encoder_layer", "vision_transformer", "tied_parameters"]
+)
 def test_decompositions_are_those_of_pytorch(name: str) -> None:
-    theirs, ours = both(PROGRAMS[name])
-    theirs = exported(oracle, theirs).run_decompositions()
-    found = exported(torch, ours).run_decompositions()
-    assert calls(found.graph) == calls(theirs.graph)
-    assert str(found.graph_signature) == str(theirs.graph_signature)
+    expected = copy.deepcopy(oracle_program(name)[1]).run_decompositions()
+    found = exported(torch, ours(name)).run_decompositions()
+    assert calls(found.graph) == calls(expected.graph)
+    assert str(found.graph_signature) == str(expected.graph_signature)
 
 
 def test_gradients_go_through_exported_modules() -> None:
-    theirs, ours = both(PROGRAMS["mlp"])
-    expected, found = exported(oracle, theirs).module(), exported(torch, ours).module()
+    expected = copy.deepcopy(oracle_program("mlp")[1]).module()
+    found = exported(torch, ours("mlp")).module()
     x = oracle.linspace(-1, 1, 15).view(5, 3)
     expected(x).sum().backward()
     found(converted(x)).sum().backward()
-    for (name, one), (_, two) in zip(found.named_parameters(), expected.named_parameters()):
-        assert_close(one.grad, two.grad), name
+    for (_, one), (_, two) in zip(found.named_parameters(), expected.named_parameters()):
+        assert_close(one.grad, two.grad)

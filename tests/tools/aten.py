@@ -20,14 +20,16 @@ from tests.tools.markdown import ROOT
 FILE = ROOT / "tensorflow_lite_clone" / "export" / "aten.txt"
 #: Operations whose names are those of no public function.
 OTHERS = """
-    H T __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__
+    H T _adaptive_avg_pool2d __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__
     __xor__ _assert_scalar _embedding_bag _log_softmax _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training _softmax _to_copy _unsafe_view _upsample_bicubic2d_aa
     _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
     _upsample_nearest_exact3d affine_grid_generator alias col2im constant_pad_nd convolution copy
     cross_entropy_loss embedding glu grid_sampler im2col imag index lift_fresh_copy log_sigmoid mH
     mT max_pool2d_with_indices max_pool3d_with_indices native_dropout native_group_norm
-    native_layer_norm nll_loss_nd numpy_T real select_scatter slice slice_scatter sym_size
+    native_layer_norm nll_loss_nd numpy_T real reflection_pad1d
+    reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d replication_pad3d
+    select_scatter slice slice_scatter sym_size
     upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
     upsample_nearest3d upsample_trilinear3d
 """.split()
