@@ -261,8 +261,10 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
             return
         names = ", ".join(sorted([owner.name, second.name]))
         right = str(value).replace(other, second.name)
+        other_side = f"{right} = {second.source}" if right == second.name else right
         message = (
-            f"  - The values of {owner.name} = {owner.source} and {right} must always be equal."
+            f"  - The values of {owner.name} = {owner.source} and {other_side} must always be "
+            "equal."
         )
         fixes = f"  {owner.name} = {right}"
     suggested = f"\nSuggested fixes:\n{fixes}" if isinstance(owner.dim, Dim) else ""

@@ -307,8 +307,7 @@ class Plan:
         self.owners: dict[str, Owner] = {}
         self._named: dict[str, str] = {}
         specs = _specs(arguments, shapes)
-        for leaf, spec in zip(self.leaves, specs):
-            self._name_roots(leaf, spec)
+        self._name_roots(specs)
         for number, (leaf, spec) in enumerate(zip(self.leaves, specs)):
             if isinstance(leaf.value, Tensor):
                 self.sizes[number] = list(self._read(leaf, spec))
@@ -322,14 +321,17 @@ class Plan:
                 wish = spec[dim]
             yield self._size(leaf, dim, int(size), wish)
 
-    def _name_roots(self, leaf: Leaf, spec: Any) -> None:
-        """Name symbols by the first place of their dimensions, not of what follows from these."""
-        if isinstance(leaf.value, Tensor) and spec is not None:
-            for dim, size in enumerate(leaf.value.shape):
-                wish = spec.get(dim) if isinstance(spec, Mapping) else spec[dim]
-                if type(wish) is Dim and wish.__name__ not in self._named and size > 1:
-                    source = f"{leaf.source}.size()[{dim}]"
-                    self._named[wish.__name__] = self._symbol(source, wish, int(size))
+    def _name_roots(self, specs: Sequence[Any]) -> None:
+        """Name symbols by the last places of their dimensions, not of what follows from these."""
+        places: dict[str, tuple[str, Dim, int]] = {}
+        for leaf, spec in zip(self.leaves, specs):
+            if isinstance(leaf.value, Tensor) and spec is not None:
+                for dim, size in enumerate(leaf.value.shape):
+                    wish = spec.get(dim) if isinstance(spec, Mapping) else spec[dim]
+                    if type(wish) is Dim and size > 1:
+                        places[wish.__name__] = f"{leaf.source}.size()[{dim}]", wish, int(size)
+        for name, place in places.items():
+            self._named[name] = self._symbol(*place)
 
     def _size(self, leaf: Leaf, dim: int, size: int, wish: Any) -> Expression:
         source = f"{leaf.source}.size()[{dim}]"
@@ -337,7 +339,7 @@ class Plan:
             return Expression.of(size)
         if isinstance(wish, int):
             if wish != size:
-                raise UserError(
+                raise ConstraintViolationError(
                     f"Static shape constraint of {wish} does not match input size of {size}, for "
                     f"{source}"
                 )

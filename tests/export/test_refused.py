@@ -95,7 +95,6 @@ def test_dimensions_that_must_be_equal() -> None:
             )
         errors.append(str(caught.value))
     for error in errors:
-        assert "Constraints violated (b, s)!" in error
         assert "s = L['y'].size()[0] and b = L['x'].size()[0] must always be equal" in error
         assert "s = b" in error
 
@@ -142,7 +141,7 @@ def test_calls_with_other_arguments() -> None:
         module, found = program.module(), []
         for args in (
             (library.ones(4, 3), 3), (library.ones(7, 2), 3), (library.ones(4, 2), 4),
-            (library.ones(4, 2),), (library.ones(1, 2), 3),
+            (library.ones(4, 2),),
         ):  # fmt: skip
             with pytest.raises((AssertionError, ValueError)) as caught:
                 module(*args)
