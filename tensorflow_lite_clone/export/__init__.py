@@ -28,6 +28,11 @@ from tensorflow_lite_clone.export.graph_signature import (
     ExportBackwardSignature,
     ExportGraphSignature,
 )
+from tensorflow_lite_clone.export.unflatten import (
+    FlatArgsAdapter,
+    UnflattenedModule,
+    unflatten,
+)
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.utils._pytree import register_pytree_node
 

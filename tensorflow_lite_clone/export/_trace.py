@@ -53,6 +53,7 @@ class _Run(NamedTuple):
     inputs: list[InputSpec]
     results: list[Any]
     out_spec: Any
+    calls: dict[str, ModuleCallSignature]
 
 
 def traced_program(
@@ -68,7 +69,7 @@ def traced_program(
     for _ in range(100):
         symbols = plan.symbols()
         try:
-            run = _run(module, plan, args, kwargs, symbols)
+            run = _run(module, plan, args, kwargs, symbols, preserved=preserved)
         except Specialized as found:
             _settle(plan, found.symbol, found.value)
         except LaneError as error:
@@ -88,6 +89,7 @@ def _run(
     kwargs: dict[str, Any],
     symbols: list[Symbol],
     lanes: list[dict[str, int]] | None = None,
+    preserved: Sequence[str] = (),
 ) -> _Run:
     capture = Capture(symbols, sys._getframe(), lanes)
     inputs: list[InputSpec] = []
@@ -107,8 +109,10 @@ def _run(
         capture.begin_inputs(first)
         _, in_spec = _pytree.tree_flatten((args, kwargs))
         fake_args, fake_kwargs = _pytree.tree_unflatten(values, in_spec)
-        with _module_calls(module, capture), capture:
-            result = module(*fake_args, **fake_kwargs)
+        calls: dict[str, ModuleCallSignature] = {}
+        with _module_calls(module, capture), _signatures(module, capture, preserved, calls):
+            with capture:
+                result = module(*fake_args, **fake_kwargs)
         results, out_spec = _pytree.tree_flatten(result)
         for value in results:
             _expect_known(value)
@@ -119,7 +123,7 @@ def _run(
                 target = capture.traced(fake).node
                 capture.graph.call_function(aten.copy_.default, (target, capture.node(now)))
     capture.graph.output(tuple(nodes))
-    return _Run(capture, inputs, results, out_spec)
+    return _Run(capture, inputs, results, out_spec, calls)
 
 
 def _expect_known(value: Any) -> None:
@@ -203,6 +207,7 @@ def _as_name(path: str) -> str:
 def _module_calls(module: Module, capture: Capture) -> Iterator[None]:
     """Let a capture know in which modules the program is."""
     paths: dict[int, str] = {}
+    counts: dict[str, int] = {}
     for path, each in module.named_modules():
         paths.setdefault(id(each), path)
 
@@ -210,6 +215,8 @@ def _module_calls(module: Module, capture: Capture) -> Iterator[None]:
         path = paths.get(id(each))
         if path is not None:
             key = "L['self']" + (f".{path}" if path else "")
+            number = counts[path] = counts.get(path, -1) + 1
+            key += f"@{number}" if number else ""
             kind = f"{type(each).__module__}.{type(each).__qualname__}"
             capture.modules.append((key, path, kind))
 
@@ -226,6 +233,43 @@ def _module_calls(module: Module, capture: Capture) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def _signatures(
+    module: Module, capture: Capture, paths: Sequence[str], calls: dict[str, ModuleCallSignature]
+) -> Iterator[None]:
+    """Note the arguments and results of the first calls of some modules."""
+
+    def watched(path: str) -> Any:
+        each = module.get_submodule(path)
+        begun: list[Any] = []
+
+        def begin(_: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+            leaves, spec = _pytree.tree_flatten((args, kwargs))
+            begun.append((_arguments(capture, leaves), spec))
+
+        def end(_: Any, args: Any, kwargs: Any, output: Any) -> None:
+            inputs, in_spec = begun.pop()
+            leaves, spec = _pytree.tree_flatten(output)
+            found = ModuleCallSignature(inputs, _arguments(capture, leaves), in_spec, spec)
+            calls.setdefault(path, found)
+
+        return (
+            each.register_forward_pre_hook(begin, with_kwargs=True),
+            each.register_forward_hook(end, with_kwargs=True),
+        )
+
+    handles = [handle for path in paths for handle in watched(path)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _arguments(capture: Capture, leaves: list[Any]) -> list[Any]:
+    return [_output_argument(capture.node(leaf), leaf) for leaf in leaves]
 
 
 # -- sizes that are not free -----------------------------------------------------------------------
@@ -377,7 +421,9 @@ def _program(
     _, in_spec = _pytree.tree_flatten(example)
     call = ModuleCallSignature([], [], in_spec, run.out_spec, [*arguments])
     entries = [ModuleCallEntry("", call)]
-    entries += [ModuleCallEntry(path) for path, _ in module.named_modules() if path]
+    entries += [
+        ModuleCallEntry(path, run.calls.get(path)) for path, _ in module.named_modules() if path
+    ]
     state = dict(module.named_parameters(remove_duplicate=False))
     constants: dict[str, Any] = {}
     for spec in order:
