@@ -1,4 +1,4 @@
-"""The standard's indexing functions, and the kit's words for indexing over Tensors."""
+"""The standard's indexing functions, and primitives for indexing over Tensors."""
 
 from __future__ import annotations
 
