@@ -130,7 +130,7 @@ LOCAL: dict[str, dict[str, str]] = {
 }
 # These may be imported where they are used, by any module: optional extras, and one that few need.
 EXTRAS = {
-    "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
+    "matplotlib", "mpi4py", "tabulate", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip
 
 
