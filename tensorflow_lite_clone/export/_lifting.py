@@ -27,14 +27,14 @@ def unlifted(program: ExportedProgram, guards: Module | None) -> GraphModule:
     inputs = dict(zip(program.graph.find_nodes(op="placeholder"),
                       program.graph_signature.input_specs))  # fmt: skip
     users = [node for node, spec in inputs.items() if spec.kind is InputKind.USER_INPUT]
-    for node in users:
-        copies[node] = graph.placeholder(node.name)
-        copies[node].meta = dict(node.meta)
     for node, spec in inputs.items():
-        if spec.kind is not InputKind.USER_INPUT:
+        if spec.kind is InputKind.USER_INPUT:
+            copies[node] = graph.placeholder(node.name)
+            copies[node].name = node.name
+        else:
             name = str(spec.target).replace(".", "_")
             copies[node] = graph.create_node("get_attr", str(spec.target), name=name)
-            copies[node].meta = dict(node.meta)
+        copies[node].meta = dict(node.meta)
     if guards is not None:
         root.add_module("_guards_fn", guards)
         graph.create_node("call_module", "_guards_fn", tuple([copies[node] for node in users]))

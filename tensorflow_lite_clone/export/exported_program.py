@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -236,17 +236,16 @@ class ExportedProgram:
         text = self._graph_module.print_readable(
             print_output=False, include_stride=False, include_device=False
         )
+        indented = [part.replace("\n", "\n    ") for part in (text, str(self._graph_signature))]
         return (
-            f"ExportedProgram:\n{textwrap.indent(text, '    ')}\n"
-            f"Graph signature: {textwrap.indent(str(self._graph_signature), '    ')}\n"
+            f"ExportedProgram:\n    {indented[0]}\n"
+            f"Graph signature: {indented[1]}\n"
             f"Range constraints: {self._range_constraints}\n"
         )
 
     __repr__ = __str__
 
     def __deepcopy__(self, memo: Any) -> ExportedProgram:
-        import copy
-
         made = object.__new__(ExportedProgram)
         memo[id(self)] = made
         for name, value in vars(self).items():
