@@ -1,4 +1,26 @@
-"""Programs as graphs of aten's operations, saved and run without their source: ``torch.export``."""
+"""Programs as graphs of aten's operations, saved and run without their source: ``torch.export``.
+
+>>> class Model(torch.nn.Module):
+...     def __init__(self):
+...         super().__init__()
+...         self.linear = torch.nn.Linear(3, 2)
+...     def forward(self, x, scale):
+...         return torch.relu(self.linear(x)) * scale
+>>> batch = torch.export.Dim("batch", min=2)
+>>> program = torch.export.export(
+...     Model(), (torch.ones(4, 3), torch.ones(2)), dynamic_shapes={"x": {0: batch}, "scale": None}
+... )
+>>> print(program.graph_module.code.strip())
+def forward(self, p_linear_weight, p_linear_bias, x, scale):
+    linear = torch.ops.aten.linear.default(x, p_linear_weight, p_linear_bias);  x = p_linear_weight = p_linear_bias = None
+    relu = torch.ops.aten.relu.default(linear);  linear = None
+    mul = torch.ops.aten.mul.Tensor(relu, scale);  relu = scale = None
+    return (mul,)
+>>> program.module()(torch.ones(5, 3), torch.ones(2)).shape
+torch.Size([5, 2])
+
+The module runs on tensors without values (see `_capture`): what it does cannot depend on them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +28,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tensorflow_lite_clone.export import dynamic_shapes, exported_program, graph_signature
+from tensorflow_lite_clone.export import _decompose, exported_program, graph_signature  # noqa: F401
 from tensorflow_lite_clone.export._archive import load, save
 from tensorflow_lite_clone.export._codec import named_containers
 from tensorflow_lite_clone.export._errors import UserError
@@ -36,6 +58,29 @@ from tensorflow_lite_clone.export.unflatten import (
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.utils._pytree import register_pytree_node
 
+__all__ = [
+    "AdditionalInputs",
+    "Constraint",
+    "Dim",
+    "ExportBackwardSignature",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "FlatArgsAdapter",
+    "ModuleCallEntry",
+    "ModuleCallSignature",
+    "ShapesCollection",
+    "UnflattenedModule",
+    "default_decompositions",
+    "dims",
+    "exported_program",
+    "export",
+    "graph_signature",
+    "load",
+    "register_dataclass",
+    "save",
+    "unflatten",
+]
+
 
 def export(
     mod: Module,
@@ -47,10 +92,22 @@ def export(
     preserve_module_call_signature: tuple[str, ...] = (),
     prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
+    """The graph of what a module does for example arguments, with all that it needs to run.
+
+    `args` is a tuple, `kwargs` a mapping; both may be nested (dictionaries, lists, named tuples,
+    registered dataclasses). `dynamic_shapes` says which dimensions may have other sizes: it has
+    the structure of the arguments, by name or in their order, with a mapping {dimension: `Dim`} or
+    a sequence of `Dim` for each tensor; all other sizes, and numbers, are fixed. Shapes follow from
+    symbols: conditions on sizes become guards, which narrow the range of ``Dim.AUTO``.
+    `preserve_module_call_signature` names submodules that `unflatten` shall call as they were
+    called. A `strict` export runs the module in the same way.
+
+    Raises ValueError for what is no `Module`, `UserError` for dynamic shapes of another structure
+    and for dimensions that the module fixes, ``GuardOnDataDependentSymNode`` for control flow on
+    values of tensors, and what the module itself raises.
+    """
     if not isinstance(mod, Module):
-        raise ValueError(
-            f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}."
-        )
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"

@@ -18,10 +18,10 @@ from tensorflow_lite_clone.autograd.mode import mode, no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.fx import Graph, Node
@@ -72,48 +72,6 @@ class Traced:
     def __init__(self, tensor: Tensor, node: Node, lanes: list[Any], device: Device) -> None:
         self.tensor, self.node, self.lanes, self.device = tensor, node, lanes, device
         self.constant: Tensor | None = None  # its values, where the program wrote them down
-
-
-class FakeTensor(Tensor):
-    """A tensor of a graph as notes on nodes show it: sizes may be symbolic, and it has no values."""
-
-    __torch_function__ = disabled
-    _shown: tuple[Any, Device]
-
-    @classmethod
-    def noted(
-        cls, tensor: Tensor, sizes: Any, device: Device, requires_grad: bool
-    ) -> FakeTensor:
-        """The note of a tensor on the meta device, whose sizes are numbers or expressions."""
-        note: FakeTensor = tensor.detach().as_subclass(cls)
-        note.requires_grad_(requires_grad)
-        shown = [
-            (SymInt(None, size) if size.number is None else size.number)  # type: ignore[arg-type]
-            if isinstance(size, Expression)
-            else size
-            for size in sizes
-        ]
-        note._shown = tuple.__new__(Size, shown), device
-        return note
-
-    @property
-    def shape(self) -> Any:
-        """The sizes, which are `SymInt` where a dimension is dynamic."""
-        return self._shown[0]
-
-    @property
-    def device(self) -> Device:
-        """The device that the program has the tensor on."""
-        return self._shown[1]
-
-    def size(self, dim: int | None = None) -> Any:
-        """`shape`, or one of the sizes."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def __repr__(self) -> str:
-        kind = f", dtype={self.dtype}"
-        wants = ", requires_grad=True" if self.requires_grad else ""
-        return f"FakeTensor(..., size={tuple(self.shape)}{kind}{wants})"
 
 
 class Capture(TorchFunctionMode):
@@ -173,21 +131,21 @@ class Capture(TorchFunctionMode):
         traced.node = node
         self._traced[id(traced.tensor)] = traced
         node.meta["val"] = self.noted(traced)
-        for dim, size in enumerate(traced.tensor.shape):
+        for dim in range(traced.tensor.ndim):
             values = tuple([lane.shape[dim] for lane in traced.lanes])
             expression = self.sizes.expression(values)
             if expression is not None and expression.number is None:
                 self._sources.append((expression, node, dim))
         return node
 
-    def begin_inputs(self, node: Node) -> None:
+    def begin_inputs(self, node: Node | None) -> None:
         """Say which node is the first argument of the program: constants stand before it."""
         self._first_input = self._first_input or node
 
     def constant(self, tensor: Tensor, name: str | None = None) -> Traced:
         """The tensor, which the program has from elsewhere, as an input of the graph."""
         if name is None and tensor.is_meta:
-            raise Unrecorded
+            raise Unrecorded("a tensor comes from a function of which no operation was seen")
         if name is None:
             number = sum([key.startswith("lifted_tensor_") for key in self.constants])
             name = f"lifted_tensor_{number}"
@@ -247,9 +205,7 @@ class Capture(TorchFunctionMode):
         node = self.graph.call_function(
             function, self.nodes(tuple(args)), self.nodes(kwargs or {}), name=name
         )
-        node.meta["nn_module_stack"] = {
-            key: (path, kind) for key, path, kind in self.modules
-        }
+        node.meta["nn_module_stack"] = {key: (path, kind) for key, path, kind in self.modules}
         node.meta["stack_trace"] = stack_trace(self._frame)
         node.meta["grad"] = mode.grad
         return node
@@ -263,9 +219,12 @@ class Capture(TorchFunctionMode):
         source = of_inputs[-1] if of_inputs else sources[0] if sources else None
         if source is not None:
             found = self._source_node(*source[1:], expression)
-        elif len(expression.terms) == 1 and [*expression.terms.values()] == [1] and all(
-            isinstance(each, str) for product in expression.terms for each in product
-        ) and len(next(iter(expression.terms))) == 1:
+        elif (
+            len(expression.terms) == 1
+            and [*expression.terms.values()] == [1]
+            and all(isinstance(each, str) for product in expression.terms for each in product)
+            and len(next(iter(expression.terms))) == 1
+        ):
             found = self._solved(expression)
         else:
             found = expression_node(self, expression)
@@ -398,10 +357,12 @@ class Capture(TorchFunctionMode):
                     item = self.graph.call_function(operator.getitem, (node, place))
                     item.meta.update({k: v for k, v in node.meta.items() if k != "val"})
                     self.enter(item, [result[place] for result in results], device)
-            node.meta["val"] = type(first)(
-                [self.noted(self.traced(x)) if isinstance(x, Tensor) else x for x in first]
-            ) if not hasattr(first, "_fields") else tuple(
-                [self.noted(self.traced(x)) for x in first]
+            node.meta["val"] = (
+                type(first)(
+                    [self.noted(self.traced(x)) if isinstance(x, Tensor) else x for x in first]
+                )
+                if not hasattr(first, "_fields")
+                else tuple([self.noted(self.traced(x)) for x in first])
             )
             return first
         node.meta["val"] = first
@@ -451,9 +412,7 @@ class Capture(TorchFunctionMode):
         """Let an expression be what it is in the example alone."""
         if expression.symbols & self.sizes.unbacked:
             raise data_dependent(str(expression))
-        self.sizes.require(
-            expression, "==", Expression.of(expression.value(self.sizes.lanes[0]))
-        )
+        self.sizes.require(expression, "==", Expression.of(expression.value(self.sizes.lanes[0])))
 
     def refuse_value(self, value: SymFloat) -> None:
         """Raise where a program asks for a number that is known only when it runs."""

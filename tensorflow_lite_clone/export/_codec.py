@@ -13,8 +13,8 @@ from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core import dtypes, strides
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.export._capture import FakeTensor
 from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._grad_mode import wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
@@ -347,9 +347,7 @@ def decoded_program(description: dict[str, Any], tensors: dict[str, Any]) -> Exp
     """The program of a file."""
     module = _decoded_graph(description["graph"])
     inputs = [
-        InputSpec(
-            InputKind[s["kind"]], _decoded_argument(s["arg"]), s["target"], s["persistent"]
-        )
+        InputSpec(InputKind[s["kind"]], _decoded_argument(s["arg"]), s["target"], s["persistent"])
         for s in description["inputs"]
     ]
     outputs = [

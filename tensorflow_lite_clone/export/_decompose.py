@@ -11,12 +11,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.export import _layer_decompositions  # noqa: F401  its rules
 from tensorflow_lite_clone.export._capture import Capture
 from tensorflow_lite_clone.export._decompositions import call, into, is_own, shape_of, table
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._grad_mode import wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._symbolic import SymInt
-from tensorflow_lite_clone.export.exported_program import ExportedProgram
+from tensorflow_lite_clone.export.exported_program import ExportedProgram, decomposers
 from tensorflow_lite_clone.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -295,6 +296,9 @@ def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
         dict(program.constants), expected=program._expected, guards=program._guards,
         symbols=program._symbols,
     )  # fmt: skip
+
+
+decomposers.append(decomposed)
 
 
 def _is_kept(node: Node) -> bool:

@@ -158,9 +158,11 @@ class Expression:
     def _exactly(self, other: Expression) -> Expression | None:
         """The quotient by a product of which every term is a multiple."""
         if self.number is not None and other.number:
-            return Expression.of(self.number // other.number) if not (
-                self.number % other.number
-            ) else None
+            return (
+                Expression.of(self.number // other.number)
+                if not (self.number % other.number)
+                else None
+            )
         if len(other.terms) != 1:
             return None
         ((divisor, number),) = other.terms.items()

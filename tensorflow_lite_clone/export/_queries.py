@@ -259,8 +259,8 @@ def _views(capture: Capture, x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     dim, tensors = 0, []
     for item in items:
         if item is Ellipsis:
-            skipped = x.ndim - dim - sum(
-                [_dims_of(each) for each in items[_place(items, item) + 1 :]]
+            skipped = (
+                x.ndim - dim - sum([_dims_of(each) for each in items[_place(items, item) + 1 :]])
             )
             skipped = max(skipped, 0)
             tensors += [None] * skipped

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.export._expressions import Expression
 
 
-
 class _Infinity(float):
     """No bound, which prints as PyTorch's does."""
 
@@ -171,7 +170,9 @@ class Sizes:
         one, two = left.value(self.lanes[0]), right.value(self.lanes[0])
         found = bool(getattr(one, f"__{_COMPARISONS[operator]}__")(two))
         if not found:
-            operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[operator]
+            operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[
+                operator
+            ]
         self.require(left, operator, right)
         return found
 

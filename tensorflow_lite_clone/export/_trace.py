@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.export import _attention, _functions  # noqa: F401  their handlers
+from tensorflow_lite_clone.export import _attention, _functions, _operators  # noqa: F401  handlers
 from tensorflow_lite_clone.export._arguments import bound_arguments
-from tensorflow_lite_clone.export._capture import Capture, LaneError
+from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._grad_mode import fold_grad_modes
@@ -70,6 +70,8 @@ def traced_program(
         symbols = plan.symbols()
         try:
             run = _run(module, plan, args, kwargs, symbols, preserved=preserved)
+        except Unrecorded as error:
+            raise NotImplementedError(f"torch.export: {error}") from error
         except Specialized as found:
             _settle(plan, found.symbol, found.value)
         except LaneError as error:
@@ -110,9 +112,9 @@ def _run(
         _, in_spec = _pytree.tree_flatten((args, kwargs))
         fake_args, fake_kwargs = _pytree.tree_unflatten(values, in_spec)
         calls: dict[str, ModuleCallSignature] = {}
-        with _module_calls(module, capture), _signatures(module, capture, preserved, calls):
-            with capture:
-                result = module(*fake_args, **fake_kwargs)
+        signatures = _signatures(module, capture, preserved, calls)
+        with _module_calls(module, capture), signatures, capture:
+            result = module(*fake_args, **fake_kwargs)
         results, out_spec = _pytree.tree_flatten(result)
         for value in results:
             _expect_known(value)
@@ -278,9 +280,9 @@ def _arguments(capture: Capture, leaves: list[Any]) -> list[Any]:
 def _settle(plan: Plan, symbol: str, value: Expression) -> None:
     """Replace a symbol; UserError where the program says that it must be free."""
     other = next(iter(value.symbols), None)
-    if not plan.is_auto(symbol) and other is not None and plan.is_auto(other):
-        if value == Expression.of(other):
-            symbol, value = other, Expression.of(symbol)
+    is_other = other is not None and value == Expression.of(other)
+    if is_other and not plan.is_auto(symbol) and plan.is_auto(str(other)):
+        symbol, value = str(other), Expression.of(symbol)
     owner = plan.owners[symbol]
     if plan.is_auto(symbol):
         plan.substitute(symbol, value)
@@ -409,9 +411,7 @@ def _program(
     fold_grad_modes(root, capture._grad)
     inputs = {spec.arg.name: spec for spec in run.inputs}
     for name, node in capture.constant_nodes.items():
-        inputs[node.name] = InputSpec(
-            InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name
-        )
+        inputs[node.name] = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name)
     order = [inputs[node.name] for node in graph.find_nodes(op="placeholder")]
     results = graph.output_node().args[0]
     outputs = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ from tensorflow_lite_clone.export._errors import ConstraintViolationError, UserE
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._pytree import tree_map
 
 __all__ = [
     "AdditionalInputs",
@@ -234,8 +236,6 @@ class AdditionalInputs:
 
 def _replaced(tree: Any, function: Any) -> Any:
     """A tree with other leaves."""
-    from tensorflow_lite_clone.utils._pytree import tree_map
-
     return tree_map(function, tree)
 
 
@@ -249,8 +249,6 @@ def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) ->
     ... )
     {'x': {0: Dim('batch', min=0, max=6)}}
     """
-    import re
-
     known: dict[str, Any] = {}
     for line in msg.partition("Suggested fixes:")[2].splitlines():
         match = re.fullmatch(r"\s*(\w+) = (.+)", line)

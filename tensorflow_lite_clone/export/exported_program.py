@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorflow_lite_clone.export._decompositions import table
 from tensorflow_lite_clone.export._guards import Expected, GuardsFn
 from tensorflow_lite_clone.export._lifting import unlifted
 from tensorflow_lite_clone.export._sizes import Symbol
@@ -214,9 +215,7 @@ class ExportedProgram:
         others. `decomp_table` maps operations to functions that compose them of others; None is
         `default_decompositions`, an empty one leaves all operations that do not write.
         """
-        from tensorflow_lite_clone.export._decompose import decomposed
-
-        return decomposed(self, decomp_table)
+        return decomposers[0](self, decomp_table)
 
     def validate(self) -> None:
         """Raise where the signature is not that of the graph."""
@@ -253,8 +252,17 @@ class ExportedProgram:
         return made
 
 
-def default_decompositions() -> dict[Any, Any]:
-    """Operation -> the function that composes it of fewer ones; for `run_decompositions`."""
-    from tensorflow_lite_clone.export._decompositions import table
+#: What decomposes a program by a table; entered by `_decompose`, which makes programs.
+decomposers: list[Callable[[ExportedProgram, Any], ExportedProgram]] = []
 
+
+def default_decompositions() -> dict[Any, Any]:
+    """Operation -> the function that composes it of fewer ones; for `run_decompositions`.
+
+    >>> table = torch.export.default_decompositions()
+    >>> del table[torch.ops.aten.linear.default]
+    >>> program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),))
+    >>> print(program.run_decompositions(table).graph_module.code.strip().splitlines()[1].strip())
+    linear = torch.ops.aten.linear.default(input_1, p_weight, p_bias);  input_1 = p_weight = p_bias = None
+    """
     return table()

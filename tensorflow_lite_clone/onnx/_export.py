@@ -14,8 +14,8 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.export.exported_program import ExportedProgram
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.onnx import _dynamic
-from tensorflow_lite_clone.onnx._exported import unpacked
 from tensorflow_lite_clone.onnx._enums import OperatorExportTypes, TrainingMode
+from tensorflow_lite_clone.onnx._exported import unpacked
 from tensorflow_lite_clone.onnx._model import FROZEN, Run, build, equal
 from tensorflow_lite_clone.onnx._program import ONNXProgram, library
 from tensorflow_lite_clone.onnx._sizes import Symbol

@@ -400,6 +400,8 @@ def _without_pinning(name: str) -> None:
 for _name in (
     "empty_like", "full_like", "ones_like", "rand_like", "randn_like", "zeros_like", "new_empty",
     "new_full", "new_ones", "new_zeros", "scalar_tensor",
+    "tril_indices",
+    "triu_indices",
 ):  # fmt: skip
     _without_pinning(_name)
 

@@ -109,7 +109,11 @@ def resnet18(torch: Any) -> Program:
     batch = torch.export.Dim("batch")
     image = torch.linspace(-1, 1, 2 * 3 * 32 * 32).view(2, 3, 32, 32)
     return Program(
-        _Blocks(torch).Net().eval(), (image,), {}, {"x": {0: batch}}, ((image[:1].repeat(5, 1, 1, 1),),)
+        _Blocks(torch).Net().eval(),
+        (image,),
+        {},
+        {"x": {0: batch}},
+        ((image[:1].repeat(5, 1, 1, 1),),),
     )
 
 
@@ -222,9 +226,7 @@ def bert_block(torch: Any) -> Program:
     ids = torch.tensor([[3, 4, 5, 6, 0], [7, 8, 9, 0, 0]])
     dims = {0: batch, 1: length}
     other = torch.tensor([[1, 2, 3]] * 4)
-    return Program(
-        Bert().eval(), (ids, (ids > 0).long()), {}, (dims, dims), ((other, other),)
-    )
+    return Program(Bert().eval(), (ids, (ids > 0).long()), {}, (dims, dims), ((other, other),))
 
 
 @program
@@ -249,9 +251,9 @@ def gpt_block(torch: Any) -> Program:
             att = (q @ k.transpose(-2, -1)) * 0.5
             att = att.masked_fill(self.mask[:, :, :t, :t] == 0, float("-inf"))
             y = (F.softmax(att, -1) @ v).transpose(1, 2).contiguous().view(b, t, 8)
-            y = y + F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(
-                1, 2
-            ).reshape(b, t, 8)
+            y = y + F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(
+                b, t, 8
+            )
             return self.head(x + self.proj(y))
 
     length = torch.export.Dim("length", min=2, max=15)
@@ -393,7 +395,9 @@ def losses(torch: Any) -> Program:
             F.binary_cross_entropy_with_logits(x, x.sigmoid()), F.cosine_similarity(x, x * 2),
         )  # fmt: skip
 
-    return Program(of(torch, run), (torch.linspace(-1, 1, 12).view(4, 3), torch.tensor([0, 1, 2, 1])))
+    return Program(
+        of(torch, run), (torch.linspace(-1, 1, 12).view(4, 3), torch.tensor([0, 1, 2, 1]))
+    )
 
 
 @program

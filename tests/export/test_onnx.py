@@ -18,7 +18,9 @@ def test_programs_as_models(name: str) -> None:
     model = torch.onnx.export(found, verbose=False)
     assert model.exported_program is found
     inputs = [value.name for value in model.model_proto.graph.input]
-    assert inputs == [n.name for n in found.graph.nodes if n.name in found.graph_signature.user_inputs]
+    assert inputs == [
+        n.name for n in found.graph.nodes if n.name in found.graph_signature.user_inputs
+    ]
     outputs = [value.name for value in model.model_proto.graph.output]
     assert outputs == list(found.graph_signature.user_outputs)
     weights = {tensor.name for tensor in model.model_proto.graph.initializer}

@@ -63,7 +63,8 @@ def test_modules_run_as_those_of_pytorch(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mlp", "resnet18_in_training", "encoder_layer", "vision_transformer", "tied_parameters"]
+    "name",
+    ["mlp", "resnet18_in_training", "encoder_layer", "vision_transformer", "tied_parameters"],
 )
 def test_decompositions_are_those_of_pytorch(name: str) -> None:
     expected = copy.deepcopy(oracle_program(name)[1]).run_decompositions()

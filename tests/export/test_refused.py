@@ -155,9 +155,10 @@ def test_calls_with_other_arguments() -> None:
 def test_dims() -> None:
     for library in (oracle, torch):
         Dim = library.export.Dim
-        for make in (lambda: Dim("b", min=3, max=2), lambda: Dim("2b")):
-            with pytest.raises(AssertionError):
-                make()
+        with pytest.raises(AssertionError):
+            Dim("b", min=3, max=2)
+        with pytest.raises(AssertionError):
+            Dim("2b")
         batch = Dim("b", min=2)
         assert (2 * batch + 1).__name__ == "2*b + 1"
         assert str((batch.min, batch.max)) == "(2, int_oo)"

@@ -77,7 +77,9 @@ def signatures() -> dict[str, str]:
 
 def _twin(name: str) -> str:
     """What an in-place operation is the form of; "" for another."""
-    return re.sub(r"(?<=[a-z0-9])_(?=\.|$)", "", name) if re.search(r"[a-z0-9]_(\.|$)", name) else ""
+    return (
+        re.sub(r"(?<=[a-z0-9])_(?=\.|$)", "", name) if re.search(r"[a-z0-9]_(\.|$)", name) else ""
+    )
 
 
 def text() -> str:
