@@ -88,7 +88,7 @@ def load(
     no such file, and for a later version of the format. PyTorch's own archives are not read.
     """
     try:
-        with zipfile.ZipFile(f) as archive:  # type: ignore[arg-type]
+        with zipfile.ZipFile(f) as archive:
             names = set(archive.namelist())
             if "format" not in names:
                 raise RuntimeError(

@@ -14,7 +14,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.mode import mode, no_grad
+from tensorflow_lite_clone.autograd.autocast import state as autocast
+from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
@@ -22,6 +23,7 @@ from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._fake import FakeTensor
+from tensorflow_lite_clone.export._modes import modes
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.fx import Graph, Node
@@ -29,7 +31,7 @@ from tensorflow_lite_clone.fx._namespace import snake_case
 from tensorflow_lite_clone.fx.node import map_aggregate
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
-from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
+from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -89,13 +91,15 @@ class Capture(TorchFunctionMode):
         self.constant_nodes: dict[str, Node] = {}
         self.attributes: dict[int, str] = {}
         self.modules: list[tuple[str, str, str]] = []
+        self.trace: str | None = None  # where the program is, if that is known from elsewhere
         self._traced: dict[int, Traced] = {}
         self._sources: list[tuple[Expression, Node, int]] = []
         self._size_nodes: dict[Expression, Node] = {}
         self.input_sizes: list[Node] = []
         self._first_input: Node | None = None
         self._frame = frame
-        self._grad = mode.grad
+        self.outside = modes()
+        self.device = default_device()  # of the first tensor
 
     # ------------------------------------------------------------------------------------ inputs
 
@@ -129,6 +133,8 @@ class Capture(TorchFunctionMode):
             node.meta["val"] = value
             return node
         traced.node = node
+        if not self._traced:
+            self.device = traced.device
         self._traced[id(traced.tensor)] = traced
         node.meta["val"] = self.noted(traced)
         for dim in range(traced.tensor.ndim):
@@ -206,8 +212,8 @@ class Capture(TorchFunctionMode):
             function, self.nodes(tuple(args)), self.nodes(kwargs or {}), name=name
         )
         node.meta["nn_module_stack"] = {key: (path, kind) for key, path, kind in self.modules}
-        node.meta["stack_trace"] = stack_trace(self._frame)
-        node.meta["grad"] = mode.grad
+        node.meta["stack_trace"] = stack_trace(self._frame) if self.trace is None else self.trace
+        node.meta["modes"] = modes()
         return node
 
     def node_of(self, expression: Expression) -> Node:
@@ -254,8 +260,8 @@ class Capture(TorchFunctionMode):
             factor = expression.terms.get((name,))
             rest = expression - symbol * Expression.of(factor or 0)
             if factor and name not in rest.symbols:
-                size = SymInt(self, expression, self._source_node(node, dim, expression))
-                offset = rest.number if rest.number is not None else SymInt(self, rest)
+                size: Any = SymInt(self, expression, self._source_node(node, dim, expression))
+                offset: Any = rest.number if rest.number is not None else SymInt(self, rest)
                 return ((size - offset) // factor).node if factor != 1 else (size - offset).node
         raise AssertionError(f"no input has the size {symbol}")
 
@@ -333,7 +339,11 @@ class Capture(TorchFunctionMode):
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
         kwargs.pop("pin_memory", None)
-        return func(*args, **kwargs)
+        before, autocast.meta = autocast.meta, self.device.type
+        try:
+            return func(*args, **kwargs)
+        finally:
+            autocast.meta = before
 
     def enter(self, node: Node, results: list[Any], device: Device) -> Any:
         """Note that a node gives these results, one for every lane; returns the first."""
@@ -388,7 +398,7 @@ class Capture(TorchFunctionMode):
             values = tuple([lane.shape[dim] for lane in traced.lanes])
             expression = self.sizes.expression(values)
             is_number = expression is None or expression.number is not None
-            sizes.append(size if is_number else SymInt(self, expression))
+            sizes.append(size if is_number else SymInt(self, expression))  # type: ignore[arg-type]
         return tuple.__new__(Size, sizes)
 
     def noted(self, traced: Traced) -> FakeTensor:
@@ -424,6 +434,11 @@ class Capture(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, OpOverload):
+            return self.emit(func, args, kwargs)
+        if isinstance(func, OpOverloadPacket):
+            found = _schemas.resolve(func.__name__, args, kwargs)
+            return self.emit(func.default, args, kwargs) if found is None else self.emit_call(found)
         full = resolve_name(func) or ""
         name = operation_name(full)
         handler = handlers.get(name)
@@ -483,7 +498,7 @@ def expression_node(capture: Capture, expression: Expression) -> Node:
             if isinstance(factor, str):
                 size = SymInt(capture, Expression.of(factor))
             else:
-                sides = [
+                sides: list[Any] = [
                     SymInt(capture, side) if side.number is None else side.number
                     for side in (factor.left, factor.right)
                 ]

@@ -15,8 +15,8 @@ from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._fake import FakeTensor
-from tensorflow_lite_clone.export._grad_mode import wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
+from tensorflow_lite_clone.export._modes import wrap_with_autocast, wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.export.exported_program import (
@@ -55,6 +55,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 _FUNCTIONS["torch.sym_float"] = sym_float
 _FUNCTIONS["wrap_with_set_grad_enabled"] = wrap_with_set_grad_enabled
+_FUNCTIONS["wrap_with_autocast"] = wrap_with_autocast
 _NAMES = {function: name for name, function in _FUNCTIONS.items()}
 _ARGUMENTS: dict[str, Any] = {
     kind.__name__: kind
@@ -171,7 +172,7 @@ def _named_tuple(module: str, name: str, *fields: str) -> Any:
     found = getattr(sys.modules.get(module), name, None)
     if isinstance(found, type) and getattr(found, "_fields", None) == fields:
         return found
-    return namedtuple(name.rpartition(".")[2], fields)  # type: ignore[misc]  # noqa: PYI024
+    return namedtuple(name.rpartition(".")[2], fields)  # noqa: PYI024
 
 
 # -- graphs ----------------------------------------------------------------------------------------
@@ -246,12 +247,13 @@ def _encoded_graph(module: GraphModule) -> dict[str, Any]:
             if node.meta.get(key):
                 entry[key] = node.meta[key]
         nodes.append(entry)
-    children = {name: _encoded_graph(child) for name, child in module.named_children()}  # type: ignore[arg-type]
+    children = {name: _encoded_graph(child) for name, child in module.named_children()}
     return {"nodes": nodes, "modules": children}
 
 
 def _decoded_graph(description: dict[str, Any]) -> GraphModule:
-    graph, nodes, root = Graph(), {}, Module()
+    graph, root = Graph(), Module()
+    nodes: dict[str, Node] = {}
     for name, child in description["modules"].items():
         root.add_module(name, _decoded_graph(child))
     for entry in description["nodes"]:
@@ -330,14 +332,14 @@ def encoded_program(program: ExportedProgram) -> tuple[dict[str, Any], dict[str,
         "expected": expected,
         "guards": [[str(left), sign, str(right)] for left, sign, right in program._guards],
     }  # fmt: skip
-    tensors = {
+    tensors: dict[str, Any] = {
         "state_dict": dict(program.state_dict),
         "constants": dict(program.constants),
         "example": [],
     }
     if program.example_inputs is not None:
         leaves, _ = _pytree.tree_flatten(program.example_inputs)
-        tensors["example"] = [  # type: ignore[assignment]
+        tensors["example"] = [
             leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves
         ]
     return description, tensors

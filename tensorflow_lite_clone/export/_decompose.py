@@ -7,15 +7,17 @@ views that led to them. What inputs were written comes out first.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.amp import autocast
 from tensorflow_lite_clone.export import _layer_decompositions  # noqa: F401  its rules
-from tensorflow_lite_clone.export._capture import Capture
+from tensorflow_lite_clone.export._capture import Capture, handlers
 from tensorflow_lite_clone.export._decompositions import call, into, is_own, shape_of, table
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._grad_mode import wrap_with_set_grad_enabled
+from tensorflow_lite_clone.export._modes import fold, is_wrapper, wrap_with_autocast
 from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.export.exported_program import ExportedProgram, decomposers
 from tensorflow_lite_clone.export.graph_signature import (
@@ -25,7 +27,6 @@ from tensorflow_lite_clone.export.graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
-    SymIntArgument,
     TensorArgument,
 )
 from tensorflow_lite_clone.fx import GraphModule, Node
@@ -51,7 +52,7 @@ class Memory:
 
     def __init__(self, value: Any, base: Memory | None = None, view: Any = None) -> None:
         self.value, self.base, self.view = value, base, view
-        self.version = base.root.version if base is not None else 0
+        self.version: int = base.root.version if base is not None else 0
 
     @property
     def root(self) -> Memory:
@@ -136,14 +137,14 @@ class _Rerun:
                 environment[node] = module.get_submodule(str(node.target))
             elif node.op == "call_function":
                 args, kwargs = self._arguments(node, environment)
+                self.capture.trace = node.meta.get("stack_trace", "")
                 self.capture.modules = [
                     (key, *value) for key, value in node.meta.get("nn_module_stack", {}).items()
                 ]
                 environment[node] = self._call(node, args, kwargs)
             elif node.op == "output":
                 return [
-                    environment[each] if isinstance(each, Node) else each
-                    for each in node.args[0]  # type: ignore[union-attr]
+                    environment[each] if isinstance(each, Node) else each for each in node.args[0]
                 ]
         raise AssertionError("the graph has no output")
 
@@ -162,15 +163,22 @@ class _Rerun:
 
     def _call(self, node: Node, args: tuple, kwargs: dict[str, Any]) -> Any:
         target: Any = node.target
-        if target is wrap_with_set_grad_enabled:
-            inner = args[1]
-            inputs = inner.graph.find_nodes(op="placeholder")
-            return self.interpret(inner, dict(zip(inputs, args[2:])))
+        if is_wrapper(target):
+            place = 4 if target is wrap_with_autocast else 1
+            inputs = args[place].graph.find_nodes(op="placeholder")
+            inner = dict(zip(inputs, args[place + 1 :]))
+            if target is not wrap_with_autocast:
+                return self.interpret(args[place], inner)
+            device, dtype, enabled, _ = args[:4]
+            with autocast(device, dtype=dtype, enabled=enabled, cache_enabled=False):
+                return self.interpret(args[place], inner)
         if target is operator.getitem and isinstance(args[0], (list, tuple)):
             return args[0][args[1]]
         plain, options = _read(args), {name: _read(value) for name, value in kwargs.items()}
         if not isinstance(target, OpOverload):
             return target(*plain, **options)
+        if target is aten.item.default:
+            return handlers["item"](self.capture, *plain)
         if target is aten.sym_size.int:
             return self.capture.shape(plain[0])[plain[1]]
         if target is aten.batch_norm.default and plain[5] and plain[3] is not None:
@@ -277,21 +285,23 @@ def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
         elif isinstance(old.arg, ConstantArgument):
             argument = ConstantArgument(node.name, old.arg.value)
         else:
-            kind = type(old.arg) if not isinstance(old.arg, SymIntArgument) else SymIntArgument
-            argument = kind(node.name)
+            argument = _renamed(old.arg, node.name)
         outputs.append(OutputSpec(old.kind, argument, old.target))
     graph = capture.graph
     graph.output(tuple(nodes))
     graph.eliminate_dead_code(_is_kept)
-    for node in graph.nodes:
-        node.meta.pop("grad", None)
     names = [node.name for node in graph.find_nodes(op="placeholder")]
     inputs = [
         InputSpec(spec.kind, _renamed(spec.arg, name), spec.target, spec.persistent)
         for spec, name in zip(signature.input_specs, names)
     ]
+    root = GraphModule({}, graph)
+    fold(root, capture.outside)
+    for node, output in zip(graph.output_node().args[0], outputs):
+        if isinstance(node, Node):
+            output.arg.name = node.name
     return ExportedProgram(
-        {}, graph, ExportGraphSignature(inputs, outputs), dict(program.state_dict),
+        root, graph, ExportGraphSignature(inputs, outputs), dict(program.state_dict),
         dict(program.range_constraints), program.module_call_graph, program.example_inputs,
         dict(program.constants), expected=program._expected, guards=program._guards,
         symbols=program._symbols,
@@ -307,6 +317,4 @@ def _is_kept(node: Node) -> bool:
 
 
 def _renamed(argument: Any, name: str) -> Any:
-    if isinstance(argument, ConstantArgument):
-        return ConstantArgument(name, argument.value)
-    return type(argument)(name)
+    return dataclasses.replace(argument, name=name)

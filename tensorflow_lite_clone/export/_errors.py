@@ -71,6 +71,6 @@ def data_dependent(what: str) -> GuardOnDataDependentSymNode:
     """The error of a program that asks for a value that no tensor has while it is exported."""
     return GuardOnDataDependentSymNode(
         f"Could not guard on data-dependent expression {what}: a program that is exported runs "
-        "without values, so what it does cannot depend on those of tensors. Use torch.where or "
-        f"torch.cond.\n\nThe following call raised this error:\n{place()}\n"
+        "without values, so what it does cannot depend on those of tensors. Use "
+        f"torch.where.\n\nThe following call raised this error:\n{place()}\n"
     )

@@ -38,7 +38,7 @@ for _name, *_arguments in (
     ("hardtanh", ("min_val", -1.0), ("max_val", 1.0)), ("threshold", ("threshold", 0),
     ("value", 0)),
 ):  # fmt: skip
-    _with_inplace(_name, *_arguments)  # type: ignore[arg-type]
+    _with_inplace(_name, *_arguments)
 
 
 def _dropout(name: str, default: float, training: bool, called: str) -> None:
@@ -297,7 +297,7 @@ def _interpolate(
             return _plain("interpolate")(
                 input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
             )
-    name = names[dims - 1]
+    name = str(names[dims - 1])
     if antialias:
         name = f"_{name}_aa"
     scales = None

@@ -118,7 +118,7 @@ def _end(
     """Write what the program writes, and return what it returns."""
     results = []
     names = {node.name: node for node in copies}
-    for value, spec in zip(program.graph.output_node().args[0],  # type: ignore[arg-type]
+    for value, spec in zip(program.graph.output_node().args[0],
                            program.graph_signature.output_specs):  # fmt: skip
         new = copies[value] if isinstance(value, Node) else value
         if spec.kind is OutputKind.USER_OUTPUT:

@@ -256,7 +256,8 @@ def _views(capture: Capture, x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
     taken = sum([_dims_of(item) for item in items])
     if Ellipsis not in [item for item in items if not isinstance(item, Tensor)]:
         items.append(Ellipsis)
-    dim, tensors = 0, []
+    dim = 0
+    tensors: list[Any] = []
     for item in items:
         if item is Ellipsis:
             skipped = (

@@ -187,14 +187,15 @@ class Sizes:
     @staticmethod
     def _solutions(left: Expression, right: Expression) -> list[tuple[str, Expression]]:
         """What a symbol is, where an equation says so."""
-        found = []
+        found: list[tuple[str, Expression]] = []
         difference = left - right
         for product, number in difference.terms.items():
             if len(product) == 1 and isinstance(product[0], str):
                 rest = difference - Expression({product: number})
-                if product[0] not in rest.symbols and (rest._exactly(Expression.of(number))):
-                    found.append((product[0], (-rest)._exactly(Expression.of(number))))
-        return sorted(found, reverse=True, key=lambda each: each[0])  # type: ignore[return-value]
+                value = (-rest)._exactly(Expression.of(number))
+                if product[0] not in rest.symbols and value is not None:
+                    found.append((product[0], value))
+        return sorted(found, reverse=True, key=lambda each: each[0])
 
     def _narrow(self, left: Expression, operator: str, right: Expression) -> None:
         """Take a bound of one symbol into its range."""

@@ -19,6 +19,10 @@ class _Symbolic:
     _capture: Capture
     _node: Any = None
 
+    def lane(self, number: int) -> Any:
+        """The number in a lane of the capture."""
+        raise NotImplementedError
+
     @property
     def node(self) -> Any:
         """The node that gives the number."""
@@ -72,7 +76,7 @@ class SymInt(_Symbolic, symbols.SymInt):
         return self
 
     def __abs__(self) -> Any:
-        return -self if self < 0 else self
+        return -self if self._capture.compare(self.expression, "<", Expression.of(0)) else self
 
     def _made(self, function: Callable[..., Any], expression: Expression, *operands: Any) -> Any:
         number = expression.number

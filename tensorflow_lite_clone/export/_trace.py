@@ -14,8 +14,8 @@ from tensorflow_lite_clone.export._arguments import bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._grad_mode import fold_grad_modes
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
+from tensorflow_lite_clone.export._modes import fold
 from tensorflow_lite_clone.export._sizes import Specialized, Symbol
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.export.dynamic_shapes import Dim, Plan, int_oo
@@ -408,7 +408,7 @@ def _program(
     for number, node in enumerate(each for each in capture.input_sizes if not each._erased):
         node.name = f"sym_size_int_{len(symbols) + number}"
     root = GraphModule({}, graph)
-    fold_grad_modes(root, capture._grad)
+    fold(root, capture.outside)
     inputs = {spec.arg.name: spec for spec in run.inputs}
     for name, node in capture.constant_nodes.items():
         inputs[node.name] = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(node.name), name)
@@ -416,7 +416,7 @@ def _program(
     results = graph.output_node().args[0]
     outputs = [
         OutputSpec(OutputKind.USER_OUTPUT, _output_argument(node, value), None)
-        for node, value in zip(results, run.results)  # type: ignore[arg-type]
+        for node, value in zip(results, run.results)
     ]
     _, in_spec = _pytree.tree_flatten(example)
     call = ModuleCallSignature([], [], in_spec, run.out_spec, [*arguments])
@@ -441,7 +441,7 @@ def _program(
     guards = [tuple(guard) for guard in capture.sizes.guards]
     return ExportedProgram(
         root, graph, ExportGraphSignature(order, outputs), state, ranges, entries, example,
-        constants, expected=expected, guards=guards,  # type: ignore[arg-type]
+        constants, expected=expected, guards=guards,
         symbols=symbols,
     )  # fmt: skip
 

@@ -72,7 +72,8 @@ class Dim:
         if not name.isidentifier():
             raise AssertionError(f"Dim name must be a valid identifier, got {name}")
         self.__name__ = name
-        self.min, self.max = least, most
+        self.min: int = least
+        self.max: float = most
 
     #: The dimension that the size follows from, with a factor and an offset.
     @property
@@ -258,7 +259,7 @@ def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) ->
         bounds = {k: int(v) for k, v in re.findall(r"(min|max)=(\d+)", text)}
         derived = re.fullmatch(r"(?:(\d+)\*)?([A-Za-z_]\w*)", text)
         if text.startswith("Dim("):
-            known[name] = Dim(name, **bounds)  # type: ignore[arg-type]
+            known[name] = Dim(name, **bounds)
         elif text.isdigit():
             known[name] = int(text)
         elif derived is not None:
@@ -270,7 +271,7 @@ def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) ->
         if isinstance(value, Mapping):
             return {key: refined(each) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
-            return type(value)([refined(each) for each in value])  # type: ignore[call-arg]
+            return type(value)([refined(each) for each in value])
         if isinstance(value, Dim):
             root, factor, offset = value._line
             new = known.get(root.__name__, root)

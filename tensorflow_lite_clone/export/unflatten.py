@@ -180,7 +180,7 @@ class _Builder:
             else:
                 self._call(module, path, child, group, depth + 1, graph, values, value)
         if outputs is None:
-            outputs = self.flat.output_node().args[0]  # type: ignore[assignment]
+            outputs = self.flat.output_node().args[0]
             graph.output(tuple([value(x) if isinstance(x, Node) else x for x in outputs]))
         else:
             results = [value(x) if isinstance(x, Node) else x for x in outputs]
@@ -240,7 +240,7 @@ class _Builder:
         for name in parents:
             if name not in module._modules:
                 module.add_module(name, InterpreterModule(Graph()))
-            module = module._modules[name]  # type: ignore[assignment]
+            module = module._modules[name]
         number, name = 0, last
         while isinstance(module._modules.get(name), InterpreterModule):
             number += 1
@@ -266,7 +266,7 @@ class _Builder:
             return target
         *parents, last = target.split(".")
         for name in parents:
-            module = module._modules[name]  # type: ignore[assignment]
+            module = module._modules[name]
         for count in range(int(number)):
             name = last.partition("@")[0] + (f"@{count}" if count else "")
             earlier = module._modules[name]
