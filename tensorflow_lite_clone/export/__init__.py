@@ -10,12 +10,10 @@
 >>> program = torch.export.export(
 ...     Model(), (torch.ones(4, 3), torch.ones(2)), dynamic_shapes={"x": {0: batch}, "scale": None}
 ... )
->>> print(program.graph_module.code.strip())
-def forward(self, p_linear_weight, p_linear_bias, x, scale):
-    linear = torch.ops.aten.linear.default(x, p_linear_weight, p_linear_bias);  x = p_linear_weight = p_linear_bias = None
-    relu = torch.ops.aten.relu.default(linear);  linear = None
-    mul = torch.ops.aten.mul.Tensor(relu, scale);  relu = scale = None
-    return (mul,)
+>>> [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+['aten.linear.default', 'aten.relu.default', 'aten.mul.Tensor']
+>>> program.range_constraints
+{s77: VR[2, int_oo]}
 >>> program.module()(torch.ones(5, 3), torch.ones(2)).shape
 torch.Size([5, 2])
 
@@ -31,6 +29,7 @@ from typing import Any
 from tensorflow_lite_clone.export import _decompose, exported_program, graph_signature  # noqa: F401
 from tensorflow_lite_clone.export._archive import load, save
 from tensorflow_lite_clone.export._codec import named_containers
+from tensorflow_lite_clone.export._decompositions import CustomDecompTable
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._trace import traced_program
 from tensorflow_lite_clone.export.dynamic_shapes import (
@@ -61,6 +60,7 @@ from tensorflow_lite_clone.utils._pytree import register_pytree_node
 __all__ = [
     "AdditionalInputs",
     "Constraint",
+    "CustomDecompTable",
     "Dim",
     "ExportBackwardSignature",
     "ExportGraphSignature",

@@ -15,7 +15,7 @@ from typing import Any
 from tensorflow_lite_clone.amp import autocast
 from tensorflow_lite_clone.export import _layer_decompositions  # noqa: F401  its rules
 from tensorflow_lite_clone.export._capture import Capture, handlers
-from tensorflow_lite_clone.export._decompositions import call, into, is_own, shape_of, table
+from tensorflow_lite_clone.export._decompositions import CustomDecompTable, call, into, is_own, shape_of
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._modes import fold, is_wrapper, wrap_with_autocast
 from tensorflow_lite_clone.export._symbolic import SymInt
@@ -264,7 +264,7 @@ def _read(value: Any) -> Any:
 
 def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
     """The program by the rules of a table."""
-    rules = table() if decomp_table is None else dict(decomp_table)
+    rules = CustomDecompTable() if decomp_table is None else dict(decomp_table)
     rerun = _Rerun(program, rules)
     results = rerun.run()
     capture, signature = rerun.capture, program.graph_signature

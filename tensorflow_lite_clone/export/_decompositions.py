@@ -66,13 +66,25 @@ def rule(*names: str) -> Callable[[Any], Any]:
     return register
 
 
-def table() -> dict[OpOverload, Callable[..., Any]]:
-    """Operation -> what composes it of fewer ones."""
-    found: dict[OpOverload, Callable[..., Any]] = {}
-    for name, function in _rules.items():
-        packet, _, overload = name.partition(".")
-        found[getattr(getattr(aten, packet), overload or "default")] = function
-    return found
+class CustomDecompTable(dict[OpOverload, Callable[..., Any]]):
+    """Operation -> what composes it of fewer ones: all that is known, to be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for name, function in _rules.items():
+            packet, _, overload = name.partition(".")
+            self[getattr(getattr(aten, packet), overload or "default")] = function
+
+    def copy(self) -> CustomDecompTable:
+        """Another table with the same entries."""
+        other = CustomDecompTable()
+        other.clear()
+        other.update(self)
+        return other
+
+    def materialize(self) -> dict[OpOverload, Callable[..., Any]]:
+        """The entries as a dictionary."""
+        return dict(self)
 
 
 def device_of(x: Tensor) -> Any:

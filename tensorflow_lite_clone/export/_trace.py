@@ -424,7 +424,7 @@ def _program(
     entries += [
         ModuleCallEntry(path, run.calls.get(path)) for path, _ in module.named_modules() if path
     ]
-    state = dict(module.named_parameters(remove_duplicate=False))
+    state: dict[str, Any] = dict(module.named_parameters(remove_duplicate=False))
     constants: dict[str, Any] = {}
     for spec in order:
         if spec.kind is InputKind.BUFFER:

@@ -260,7 +260,7 @@ class _Builder:
 
     @staticmethod
     def _same(module: Module, path: str, child: str, made: InterpreterModule, target: str) -> str:
-        """The name of an earlier call of the same graph, in place of this one's, if there is one."""
+        """The name of an earlier call of the same graph, if there is one, else its own."""
         base, _, number = target.partition("@")
         if not number:
             return target

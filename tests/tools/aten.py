@@ -20,7 +20,8 @@ from tests.tools.markdown import ROOT
 FILE = ROOT / "tensorflow_lite_clone" / "export" / "aten.txt"
 #: Operations whose names are those of no public function.
 OTHERS = """
-    H T _adaptive_avg_pool2d __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__
+    H T _adaptive_avg_pool2d __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__
+    __or__ __rshift__
     __xor__ _assert_scalar _embedding_bag _log_softmax _native_batch_norm_legit_functional
     _native_batch_norm_legit_no_training _softmax _to_copy _unsafe_view _upsample_bicubic2d_aa
     _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
