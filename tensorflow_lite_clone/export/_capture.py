@@ -25,7 +25,12 @@ from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._modes import modes
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
-from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
+from tensorflow_lite_clone.export._symbolic import (
+    SymBool,
+    SymFloat,
+    SymInt,
+    expression_node,
+)
 from tensorflow_lite_clone.fx import Graph, Node
 from tensorflow_lite_clone.fx._namespace import snake_case
 from tensorflow_lite_clone.fx.node import map_aggregate
@@ -93,7 +98,7 @@ class Capture(TorchFunctionMode):
         self.modules: list[tuple[str, str, str]] = []
         self.trace: str | None = None  # where the program is, if that is known from elsewhere
         self._traced: dict[int, Traced] = {}
-        self._sources: list[tuple[Expression, Node, int]] = []
+        self.sources: list[tuple[Expression, Node, int]] = []
         self._size_nodes: dict[Expression, Node] = {}
         self.input_sizes: list[Node] = []
         self._first_input: Node | None = None
@@ -141,7 +146,7 @@ class Capture(TorchFunctionMode):
             values = tuple([lane.shape[dim] for lane in traced.lanes])
             expression = self.sizes.expression(values)
             if expression is not None and expression.number is None:
-                self._sources.append((expression, node, dim))
+                self.sources.append((expression, node, dim))
         return node
 
     def begin_inputs(self, node: Node | None) -> None:
@@ -220,7 +225,7 @@ class Capture(TorchFunctionMode):
         """The node of a size: of an input's, or calculated from such."""
         if expression in self._size_nodes:
             return self._size_nodes[expression]
-        sources = [each for each in self._sources if each[0] == expression]
+        sources = [each for each in self.sources if each[0] == expression]
         of_inputs = [each for each in sources if each[1].op == "placeholder"]
         source = of_inputs[-1] if of_inputs else sources[0] if sources else None
         if source is not None:
@@ -256,7 +261,7 @@ class Capture(TorchFunctionMode):
     def _solved(self, symbol: Expression) -> Node:
         """The node of a symbol of which inputs have multiples only."""
         (name,) = symbol.symbols
-        for expression, node, dim in self._sources:
+        for expression, node, dim in self.sources:
             factor = expression.terms.get((name,))
             rest = expression - symbol * Expression.of(factor or 0)
             if factor and name not in rest.symbols:
@@ -387,7 +392,7 @@ class Capture(TorchFunctionMode):
                 self.sizes.ranges[name] = (0, float("inf"))
                 for lane, value in zip(self.sizes.lanes, values):
                     lane[name] = value
-                self._sources.append((Expression.of(name), traced.node, dim))
+                self.sources.append((Expression.of(name), traced.node, dim))
                 self.sizes.note(Expression.of(name))
 
     def shape(self, tensor: Tensor) -> Size:
@@ -486,26 +491,6 @@ def operation_name(full: str) -> str:
 def default_device() -> Device:
     """Where functions make tensors that are told no device."""
     return Device("cpu")
-
-
-def expression_node(capture: Capture, expression: Expression) -> Node:
-    """The node of an expression, calculated from the sizes in it."""
-    total: Any = None
-    for product, number in expression.terms.items():
-        value: Any = number if number != 1 or not product else None
-        for factor in product:
-            size: Any
-            if isinstance(factor, str):
-                size = SymInt(capture, Expression.of(factor))
-            else:
-                sides: list[Any] = [
-                    SymInt(capture, side) if side.number is None else side.number
-                    for side in (factor.left, factor.right)
-                ]
-                size = sides[0] // sides[1] if factor.operator == "//" else sides[0] % sides[1]
-            value = size if value is None else size * value
-        total = value if total is None else total + value
-    return total.node  # type: ignore[no-any-return]
 
 
 def _mapped(values: Any, function: Callable[[Any], Any]) -> Any:

@@ -15,7 +15,13 @@ from typing import Any
 from tensorflow_lite_clone.amp import autocast
 from tensorflow_lite_clone.export import _layer_decompositions  # noqa: F401  its rules
 from tensorflow_lite_clone.export._capture import Capture, handlers
-from tensorflow_lite_clone.export._decompositions import CustomDecompTable, call, into, is_own, shape_of
+from tensorflow_lite_clone.export._decompositions import (
+    CustomDecompTable,
+    call,
+    into,
+    is_own,
+    shape_of,
+)
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._modes import fold, is_wrapper, wrap_with_autocast
 from tensorflow_lite_clone.export._symbolic import SymInt

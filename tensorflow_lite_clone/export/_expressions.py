@@ -147,15 +147,15 @@ class Expression:
         return Expression(terms)
 
     def __floordiv__(self, other: Expression) -> Expression:
-        quotient = self._exactly(other)
+        quotient = self.exactly(other)
         return Expression({(Part("//", self, other),): 1}) if quotient is None else quotient
 
     def __mod__(self, other: Expression) -> Expression:
-        if self._exactly(other) is not None:
+        if self.exactly(other) is not None:
             return Expression({})
         return Expression({(Part("%", self, other),): 1})
 
-    def _exactly(self, other: Expression) -> Expression | None:
+    def exactly(self, other: Expression) -> Expression | None:
         """The quotient by a product of which every term is a multiple."""
         if self.number is not None and other.number:
             return (

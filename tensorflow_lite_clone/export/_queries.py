@@ -6,12 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.export._capture import (
     Capture,
-    Traced,
     data_dependent_runs,
-    default_device,
     handlers,
 )
 from tensorflow_lite_clone.export._errors import data_dependent
@@ -80,14 +77,12 @@ def _device(capture: Capture, x: Tensor) -> Any:
     return capture.traced(x).device
 
 
-@handler("is_cuda.__get__", "is_cpu.__get__", "is_meta.__get__")
-def _is_cuda(capture: Capture, x: Tensor) -> bool:
-    return False
+def _of_device(kind: str) -> None:
+    handlers[f"is_{kind}.__get__"] = lambda capture, x: capture.traced(x).device.type == kind
 
 
-@handler("is_cpu.__get__")
-def _is_cpu(capture: Capture, x: Tensor) -> bool:
-    return capture.traced(x).device.type == "cpu"
+for _name in ("cpu", "cuda", "meta"):
+    _of_device(_name)
 
 
 @handler("T.__get__")
@@ -190,7 +185,7 @@ def _of_unbacked(capture: Capture, node: Any, most: float, shapes: Callable[[int
         for lane, sizes in enumerate(capture.sizes.lanes)
     ]
     result: Tensor = capture.enter(node, lanes, capture.traced(like).device)
-    capture._sources.append((Expression.of(name), node, 0))
+    capture.sources.append((Expression.of(name), node, 0))
     return result
 
 
@@ -278,7 +273,7 @@ def _views(capture: Capture, x: Tensor, index: Any) -> tuple[Tensor, list[Any]]:
                     stop = _END if stop is None else stop
                 step = 1 if step is None else step
                 if isinstance(stop, SymInt):
-                    _ = stop <= capture.shape(x)[dim] or None
+                    bool(stop <= capture.shape(x)[dim])  # a guard
                 x = capture.call("slice", x, dim, start, stop, step)
             tensors.append(None)
             dim += 1
@@ -314,6 +309,3 @@ def _expect_in_bounds(item: int, dim: int, x: Tensor) -> None:
         raise IndexError(
             f"index {item} is out of bounds for dimension {dim} with size {x.shape[dim]}"
         )
-
-
-__all__ = ["Traced", "default_device", "handler", "normalize_dim"]

@@ -34,7 +34,7 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 
 
 class Guard(NamedTuple):
-    """A comparison of a size with zero that the program made, or that an operation needs."""
+    """A comparison of sizes that holds where the program may be used."""
 
     left: Any
     operator: str
@@ -192,7 +192,7 @@ class Sizes:
         for product, number in difference.terms.items():
             if len(product) == 1 and isinstance(product[0], str):
                 rest = difference - Expression({product: number})
-                value = (-rest)._exactly(Expression.of(number))
+                value = (-rest).exactly(Expression.of(number))
                 if product[0] not in rest.symbols and value is not None:
                     found.append((product[0], value))
         return sorted(found, reverse=True, key=lambda each: each[0])

@@ -256,3 +256,23 @@ def _float_comparison(function: Callable[..., Any]) -> Callable[..., Any]:
 for _sign, _function in _FUNCTIONS.items():
     setattr(SymFloat, f"__{_function.__name__}__", _float_comparison(_function))
 SymFloat.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def expression_node(capture: Capture, expression: Expression) -> Any:
+    """The node of an expression, calculated from the sizes in it."""
+    total: Any = None
+    for product, number in expression.terms.items():
+        value: Any = number if number != 1 or not product else None
+        for factor in product:
+            size: Any
+            if isinstance(factor, str):
+                size = SymInt(capture, Expression.of(factor))
+            else:
+                sides: list[Any] = [
+                    SymInt(capture, side) if side.number is None else side.number
+                    for side in (factor.left, factor.right)
+                ]
+                size = sides[0] // sides[1] if factor.operator == "//" else sides[0] % sides[1]
+            value = size if value is None else size * value
+        total = value if total is None else total + value
+    return total.node

@@ -36,7 +36,7 @@ from tensorflow_lite_clone.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from tensorflow_lite_clone.fx import Graph, GraphModule, Node
+from tensorflow_lite_clone.fx import GraphModule, Node
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
@@ -462,6 +462,3 @@ def _output_argument(node: Any, value: Any) -> Any:
         if isinstance(value, kind):
             return argument(node.name)
     return ConstantArgument(node.name, value)
-
-
-__all__ = ["Graph", "traced_program"]

@@ -75,9 +75,9 @@ class Dim:
         self.min: int = least
         self.max: float = most
 
-    #: The dimension that the size follows from, with a factor and an offset.
     @property
     def _line(self) -> tuple[Dim, int, int]:
+        """The dimension that the size follows from, with a factor and an offset."""
         return self, 1, 0
 
     def __mul__(self, other: Any) -> Dim:

@@ -188,9 +188,7 @@ class Trace:
             self._add(array, value)
         return results
 
-    def _writing(
-        self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict
-    ) -> None:
+    def _writing(self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict) -> None:
         self._announce(op, arrays, parameters)
         call()
 
