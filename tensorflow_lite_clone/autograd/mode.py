@@ -32,6 +32,11 @@ class _Mode(threading.local):
 mode = _Mode()
 
 
+def followed() -> bool:
+    """Whether a mode of this thread must know where every value comes from, as tracing does."""
+    return any([getattr(each, "follows_values", False) for each in mode.dispatch_modes])
+
+
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     return mode.grad
@@ -183,7 +188,8 @@ class inference_mode(_Switch):
         return switch if isinstance(mode, bool) else switch(mode)
 
     def clone(self) -> inference_mode:
-        return inference_mode(self._enabled)
+        switch: inference_mode = inference_mode(self._enabled)
+        return switch
 
     def __enter__(self) -> None:
         self._previous = mode.grad, mode.inference
