@@ -30,6 +30,7 @@ from tensorflow_lite_clone.export._symbolic import (
     SymFloat,
     SymInt,
     expression_node,
+    mapped,
 )
 from tensorflow_lite_clone.fx import Graph, Node
 from tensorflow_lite_clone.fx._namespace import snake_case
@@ -339,7 +340,7 @@ class Capture(TorchFunctionMode):
                 return value.lane(number)
             return _META if isinstance(value, Device) else value
 
-        args, kwargs = _mapped(args, lane), _mapped(kwargs, lane)
+        args, kwargs = mapped(args, lane), mapped(kwargs, lane)
         names = [each.name for each in _schemas.arguments_of(func._opname, func._overloadname)]
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
@@ -491,12 +492,3 @@ def operation_name(full: str) -> str:
 def default_device() -> Device:
     """Where functions make tensors that are told no device."""
     return Device("cpu")
-
-
-def _mapped(values: Any, function: Callable[[Any], Any]) -> Any:
-    """A function of all values in tuples, lists and dictionaries, as such."""
-    if isinstance(values, dict):
-        return {name: _mapped(value, function) for name, value in values.items()}
-    if type(values) in (list, tuple):
-        return type(values)([_mapped(value, function) for value in values])
-    return function(values)
