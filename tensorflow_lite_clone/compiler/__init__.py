@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any
 
 from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.dynamo.function import Recorded
 from tensorflow_lite_clone.compiler.function import (
     Compiled,
     everyone,
@@ -69,11 +70,11 @@ def compile(
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     if callable(backend):
-        raise NotImplementedError(
-            f"torch.compile(backend={getattr(backend, '__name__', backend)}): a function as a "
-            "backend compiles graphs of torch.fx, which are not made here, so it would never be "
-            f"called; expected one of {', '.join(list_backends(()))}"
-        )
+        if isinstance(model, OptimizedModule):
+            model = model._orig_mod
+        model = getattr(model, "_function", model) if isinstance(model, (Compiled, Recorded)) else model
+        recorded = Recorded(model, backend, fullgraph, recompile_limit)
+        return OptimizedModule(model, recorded) if isinstance(model, Module) else recorded
     if backend is not None and backend not in list_backends(()):
         raise RuntimeError(
             f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available "

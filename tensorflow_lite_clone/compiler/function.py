@@ -44,11 +44,12 @@ _NOWHERE = "it works on no device that captures"
 class _Inside(threading.local):
     active = False  # a compiled function is being observed or captured in this thread
     trace: Trace | None = None  # it is being observed
+    recorder: Any = None  # what records the graphs of one, see `dynamo.recorder`
     disabled = False  # a function that is never captured runs, outside of all others
 
 
 inside = _Inside()
-everyone: weakref.WeakSet[Compiled] = weakref.WeakSet()
+everyone: weakref.WeakSet[Any] = weakref.WeakSet()
 _capturing = locks.lock()
 
 
