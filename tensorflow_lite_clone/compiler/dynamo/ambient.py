@@ -27,6 +27,13 @@ class Ambient(NamedTuple):
         dtypes = autocast_state.dtypes
         return cls(mode.grad, tuple(dtypes.items()) if dtypes else _NOTHING)
 
+    def holds(self) -> bool:
+        """Whether it is so in this thread."""
+        if mode.grad is not self.grad:
+            return False
+        dtypes = autocast_state.dtypes
+        return (tuple(dtypes.items()) if dtypes else _NOTHING) == self.casts
+
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """A block in which it is so again."""

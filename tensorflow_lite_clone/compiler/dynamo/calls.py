@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
 from tensorflow_lite_clone.compiler.dynamo.pending import Snapshot
+from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
@@ -81,25 +82,25 @@ def _found(names: Any) -> dict[Any, str]:
 
 
 @functools.cache
-def metadata() -> dict[Any, str]:
-    """Functions that need no values."""
-    return _found(_METADATA)
+def kinds() -> dict[Any, str]:
+    """Functions that are not simply recorded: "metadata", "unrelated", or a reason to refuse them.
 
-
-@functools.cache
-def unrelated() -> dict[Any, str]:
-    """Functions that concern no graph if none of their arguments is pending."""
-    found = _found(_UNRELATED)
+    Those of the first kind need no values. Those of the second concern no graph if none of their
+    arguments is pending.
+    """
+    found = {function: _REFUSED[name] for function, name in _found(_REFUSED).items()}
+    found.update(dict.fromkeys(_found(_UNRELATED), "unrelated"))
     for name in ("grad", "requires_grad"):
         member = vars(Tensor)[name]
-        found[member.__set__] = found[member.__delete__] = name
+        found[member.__set__] = found[member.__delete__] = "unrelated"
+    found.update(dict.fromkeys(metadata(), "metadata"))
     return found
 
 
 @functools.cache
-def refusals() -> dict[Any, str]:
-    """Functions that are never recorded, with the reason."""
-    return {function: _REFUSED[name] for function, name in _found(_REFUSED).items()}
+def metadata() -> dict[Any, str]:
+    """Functions that need no values, and their names."""
+    return _found(_METADATA)
 
 
 @functools.cache
@@ -140,6 +141,29 @@ def applied(kind: Any) -> Callable[..., Any]:
     return autograd_function_apply
 
 
+def allow_in_graph(fn: Any) -> Any:
+    """Let graphs hold calls of a function as they are, in place of what it does; also a decorator.
+
+    The function is called with tensors on the device ``meta`` when a call is recorded.
+    """
+    if isinstance(fn, (list, tuple)):
+        return [allow_in_graph(each) for each in fn]
+    if not callable(fn):
+        raise AssertionError("allow_in_graph expects a callable")
+    interception.add(fn, f"{fn.__module__}.{fn.__name__}")
+    return fn
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Let graphs end before calls of a public function; also a decorator."""
+    if isinstance(fn, (list, tuple)):
+        return [disallow_in_graph(each) for each in fn]
+    if not callable(fn):
+        raise AssertionError("disallow_in_graph expects a callable")
+    kinds()[fn] = "a function that is disallowed in graphs is called"
+    return fn
+
+
 def spelling(
     function: Any, frame: FrameType, args: tuple, kwargs: dict[str, Any]
 ) -> tuple[str, Any, tuple] | None:
@@ -157,7 +181,8 @@ def spelling(
         return "call_function", _OPERATORS[name], args
     if name in _REFLECTED:
         return "call_function", _REFLECTED[name], args[::-1]
-    if args and isinstance(args[0], Tensor) and hasattr(Tensor, name) and frame.f_back is not None:
+    is_member = vars(Tensor).get(name) is function and args and isinstance(args[0], Tensor)
+    if is_member and frame.f_back is not None:
         passed = site_of(frame.f_back).arguments
         if passed is None:  # as in ``x.view(*shape)``
             is_method = EXPORTS["torch"].get(name) is not function

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.overridable import MODES_ALONE
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
@@ -23,6 +26,16 @@ def _given(name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         if name == "to" and value.__class__ is str:
             return value
     return _MOVES.get(name)
+
+
+@contextlib.contextmanager
+def _autocast_for(device: Device) -> Iterator[None]:
+    """A block in which autocast does with fakes what it does with tensors of a device."""
+    before, autocast.meta_as = autocast.meta_as, device.type
+    try:
+        yield
+    finally:
+        autocast.meta_as = before
 
 
 def evaluate(
@@ -60,7 +73,7 @@ def evaluate(
                 kwargs = {**kwargs, "device": _META}
     if moved and "copy" not in kwargs:
         kwargs = {**kwargs, "copy": True}
-    with disabling(ALL_DISABLED):
+    with disabling(ALL_DISABLED), _autocast_for(device):
         if form == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs), device
         return target(*args, **kwargs), device

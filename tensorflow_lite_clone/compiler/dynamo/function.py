@@ -17,17 +17,20 @@ from tensorflow_lite_clone.compiler.dynamo.errors import (
     BackendCompilerFailed,
     FailOnRecompileLimitHit,
     TorchDynamoException,
+    Unsupported,
 )
 from tensorflow_lite_clone.compiler.dynamo.graphs import GraphCompileReason, module_of
 from tensorflow_lite_clone.compiler.dynamo.recorder import Recorder, suspended
 from tensorflow_lite_clone.compiler.dynamo.settings import config, counters
 from tensorflow_lite_clone.compiler.dynamo.sources import Sources
+from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.dynamo.steps import State
 from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
 from tensorflow_lite_clone.compiler.signature import surroundings
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.torch_function import state as modes
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.tensor import Tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
 _PACKAGE = __name__.partition(".")[0]
@@ -70,10 +73,16 @@ class Cache:
 
     def full(self, site: Any) -> bool:
         """Whether no more graphs may begin at a place."""
-        return self._compiled[site] >= self.limit
+        if stance.name == "fail_on_recompile":
+            raise RuntimeError(
+                f"{self.name} would have to be compiled anew, and the stance is fail_on_recompile"
+            )
+        return stance.name == "eager_on_recompile" or self._compiled[site] >= self.limit
 
     def refuse(self, site: Any) -> None:
         """Say that the limit is reached: a warning, or an error where that is asked for."""
+        if stance.name == "eager_on_recompile":
+            return
         text = f"recompile_limit reached: {self.limit} graphs of {self.name} were compiled"
         if self.fullgraph or config.fail_on_recompile_limit_hit:
             raise FailOnRecompileLimitHit(f"Hard failure due to fullgraph=True: {text}")
@@ -155,7 +164,9 @@ class Recorded:
         return f"<compiled {self._function!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if inside.active or mode.transforms or capture.state.graph is not None or config.disable:
+        if inside.active or mode.transforms or capture.state.graph is not None:
+            return self._function(*args, **kwargs)
+        if config.disable or stance.name == "force_eager":
             return self._function(*args, **kwargs)
         _see_calls()
         named: Mapping[str, Any] = {"fn": self._function, "args": args, **kwargs}
@@ -164,8 +175,11 @@ class Recorded:
         with _inside(recorder), recorder:
             try:
                 result = self._function(*args, **kwargs)
+            except (Unsupported, FailOnRecompileLimitHit):
+                recorder.abandon()
+                raise
             except BaseException:
-                recorder.finish(None)  # what was written before is written
+                recorder.finish(None)  # what was to be written is written
                 raise
             recorder.finish(result)
         counters["frames"]["ok"] += 1
@@ -205,7 +219,7 @@ def _print(*values: Any, **options: Any) -> None:
     recorder = inside.recorder
     if recorder is None or recorder not in modes.modes:  # a backend prints
         return printer(*values, **options)
-    kinds = [type(value).__name__ for value in values]
+    kinds = ["Tensor" if isinstance(value, Tensor) else type(value).__name__ for value in values]
     reason = (
         "Failed to trace builtin operator\n"
         f"  Explanation: what `print` with arguments of the types {kinds} does is part of no graph"
@@ -216,6 +230,13 @@ def _print(*values: Any, **options: Any) -> None:
 
 
 _ORIGINAL = builtins.print
+
+
+def graph_break(msg: str = "") -> None:
+    """Let the graph that is being recorded end here, and another one begin."""
+    if inside.recorder is not None:
+        reason = "Call to `torch._dynamo.graph_break()`"
+        inside.recorder.break_graph(f"{reason}: {msg}" if msg else reason)
 
 
 @functools.cache

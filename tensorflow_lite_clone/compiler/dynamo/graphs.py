@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from tensorflow_lite_clone import fx
 from tensorflow_lite_clone.compiler.dynamo.steps import Segment, Step, Value, replaced
 from tensorflow_lite_clone.nn.modules.module import Module
 
 
-class GraphCompileReason(NamedTuple):
+@dataclass
+class GraphCompileReason:
     """Why a graph ends where it does: a reason, where, and whether the function goes on."""
 
     reason: str

@@ -47,6 +47,7 @@ class Recorder:
         self.sources = sources
         self._depth = len(saved_hooks)
         self._eager = False  # no more is recorded in this call
+        self._kinds = calls.kinds()
         self._begin(None)
 
     def _begin(self, site: Any) -> None:
@@ -74,33 +75,35 @@ class Recorder:
 
     def _called(self, func: Any, args: tuple, kwargs: dict[str, Any], frame: FrameType) -> Any:
         """What a call gives, of a function that runs in a frame."""
-        if self._eager or (
-            func in calls.unrelated() and not any([each.__class__ is Pending for each in args])
-        ):
+        kind = self._kinds.get(func)
+        if kind == "unrelated" and any([each.__class__ is Pending for each in args]):
+            kind = "a pending tensor is asked for what it gets by its graph"
+        if self._eager or kind == "unrelated":
             return func(*args, **kwargs)
-        if func in calls.metadata():
+        if kind == "metadata":
             return self._metadata(func, args, kwargs)
-        reason = calls.refusals().get(func)
         if mode.transforms or mode.dispatch_modes or len(saved_hooks) != self._depth:
-            reason = "a transform, a mode or hooks on saved tensors see each operation"
-        if reason is None:
-            segment = self._current()
-            try:
+            kind = "a transform, a mode or hooks on saved tensors see each operation"
+        if kind is None:
+            segment = self._segment
+            if segment is None:
+                segment = self._segment = Segment(self, self._root, self._ambient)
+            if not segment.ambient.holds():
                 self._follow(segment, Ambient.now())
+            try:
                 key = (func, segment.describe(args, kwargs))
             except UnsuitableError as error:
-                reason = str(error)
+                kind = str(error)
             else:
                 step = segment.state.following.get(key)
-                if step is None:
-                    step = self._extend(segment, key, args, kwargs, frame)
-                    if isinstance(step, str):
-                        reason = step
-                else:
+                if step is not None:
                     segment.fakes = None
-        if reason is None:
-            return _advance(segment, step)
-        self.break_graph(reason, frame, (*args, *kwargs.values()))
+                    return _advance(segment, step)
+                step = self._extend(segment, key, args, kwargs, frame)
+                if isinstance(step, Step):
+                    return _advance(segment, step)
+                kind = step
+        self.break_graph(kind, frame, (*args, *kwargs.values()))
         return func(*args, **kwargs)
 
     def apply(self, function: Any, args: tuple) -> Any:
@@ -113,12 +116,6 @@ class Recorder:
             return self._called(calls.applied(function), args, {}, sys._getframe(2))
         finally:
             state.modes.insert(place, self)
-
-    def _current(self) -> Segment:
-        segment = self._segment
-        if segment is None:
-            segment = self._segment = Segment(self, self._root, self._ambient)
-        return segment
 
     def _metadata(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Answer what is known of a tensor without its values."""
@@ -194,6 +191,8 @@ class Recorder:
             name = f"L_stack{number}_" if source is None else source.name
             step.inputs.append((number, Input(name, looks[number])))
         self._look_at_caller(step, caller, written)
+        if step.fresh and not step.changed and step.leaves == [((), number) for number, _ in step.fresh]:
+            step.single = step.fresh[0]
         segment.state.following[key] = step
         return step
 
@@ -290,6 +289,10 @@ class Recorder:
         self._run(reason, frame, values)
         self._begin(None if frame is None else (frame.f_code, frame.f_lasti))
 
+    def abandon(self) -> None:
+        """Compute nothing more."""
+        self._segment = None
+
     def finish(self, result: Any) -> None:
         """Compute what the function returns, and all else that is pending."""
         if self._segment is not None:
@@ -322,9 +325,18 @@ class Recorder:
 
 def _advance(segment: Segment, step: Step) -> Any:
     """Take a known call as done: what it gives."""
+    count = segment.state.count
     for number, given in step.inputs:
-        segment.inputs[number] = segment.new[number - segment.state.count]
+        segment.inputs[number] = segment.new[number - count]
         segment.snapshots[number] = given.snapshot
+    segment.path.append(step)
+    segment.state = step.after
+    if step.single is not None:
+        number, snapshot = step.single
+        tensor = pend(segment, number)
+        segment.waiting[number] = weakref.ref(tensor)
+        segment.snapshots[number] = snapshot
+        return tensor
     made: dict[int, Any] = {}
     for number, snapshot in step.fresh:
         tensor = made[number] = pend(segment, number)
@@ -332,8 +344,6 @@ def _advance(segment: Segment, step: Step) -> Any:
         segment.snapshots[number] = snapshot
     for number, snapshot in step.changed:
         segment.snapshots[number] = snapshot
-    segment.path.append(step)
-    segment.state = step.after
     assert step.results is not None
     found = [
         (made[each.number] if each.number in made else segment.tensor(each.number))

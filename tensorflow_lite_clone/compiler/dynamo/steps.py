@@ -58,7 +58,8 @@ class Step:
     Each of `inputs` and of the `fresh` tensors is the value of the number that it stands with.
     `leaves` are all tensors in the result, with their paths in it, `results` what `rebuild` makes
     the result of: `Value`s and constants, or None where it is a switch that was turned. `changed` are earlier values that look different after
-    the call. `ambient` is what it was recorded in.
+    the call. `ambient` is what it was recorded in. `single` is the only fresh value where that is
+    the result, and nothing else happens.
     """
 
     __slots__ = (
@@ -75,6 +76,7 @@ class Step:
         "rebuild",
         "renames",
         "results",
+        "single",
         "stack",
         "target",
     )
@@ -95,6 +97,7 @@ class Step:
         self.rebuild: Callable[[Iterator[Any]], Any] = next
         self.renames = False
         self.hints: list[str] = []
+        self.single: tuple[int, Snapshot] | None = None
         self.stack: Any = None
 
 
