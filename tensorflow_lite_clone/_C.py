@@ -16,7 +16,7 @@ from tensorflow_lite_clone.core.torch_function import (
     disabling,
     state,
 )
-from tensorflow_lite_clone.ops.convert import parse_to
+from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.python_dispatch.calls import disabled as dispatch_disabled
 from tensorflow_lite_clone.random import Generator
 from tensorflow_lite_clone.tensor import Tensor

@@ -16,10 +16,13 @@ from typing import Any
 from tensorflow_lite_clone.core import absent
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32, int64
 from tensorflow_lite_clone.core.limits import iinfo
-from tensorflow_lite_clone.ops import extremes, multivariate, norms, reduce, scan, sort
-from tensorflow_lite_clone.ops import softmax as softmaxes
-from tensorflow_lite_clone.ops._arguments import axes_of
-from tensorflow_lite_clone.ops.choice import where
+from tensorflow_lite_clone.ops.index import sort
+from tensorflow_lite_clone.ops.linalg import norms
+from tensorflow_lite_clone.ops.nn import softmax as softmaxes
+from tensorflow_lite_clone.ops.pointwise import multivariate
+from tensorflow_lite_clone.ops.pointwise.choice import where
+from tensorflow_lite_clone.ops.reduce import extremes, reductions, scan
+from tensorflow_lite_clone.ops.reduce._arguments import axes_of
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -82,7 +85,7 @@ def sum(
     input: Tensor, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
     """The sum over `dim` (an int, several, or all) where `mask` is True; integers as int64."""
-    return reduce.sum(_filled(input, mask, 0), dim, keepdim, dtype=dtype)
+    return reductions.sum(_filled(input, mask, 0), dim, keepdim, dtype=dtype)
 
 
 def prod(
@@ -91,8 +94,8 @@ def prod(
     """The product over `dim` (an int, several, or all) where `mask` is True."""
     result = _filled(input, mask, 1)
     for axis in reversed(axes_of(dim, input.ndim)):
-        result = reduce.prod(result, axis, keepdim, dtype=dtype)
-    return result if input.ndim else reduce.prod(result, dtype=dtype)
+        result = reductions.prod(result, axis, keepdim, dtype=dtype)
+    return result if input.ndim else reductions.prod(result, dtype=dtype)
 
 
 def amax(

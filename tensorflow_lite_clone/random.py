@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.ops.generators import (
+from tensorflow_lite_clone.ops.random.generators import (
     Generator,
     default_generator,
     fork_rng,

@@ -360,5 +360,5 @@ class Lent(Storage):
 
 def __getattr__(name: str) -> Any:
     if name in ("TypedStorage", "UntypedStorage"):  # as ``torch.storage`` has them
-        return getattr(import_module("tensorflow_lite_clone.ops.typed_storage"), name)
+        return getattr(import_module("tensorflow_lite_clone.ops.compat.typed_storage"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

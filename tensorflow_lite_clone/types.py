@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core.device import Device as _device  # noqa: F401
 from tensorflow_lite_clone.core.device import Layout as _layout  # noqa: F401
 from tensorflow_lite_clone.core.dtypes import DType as _dtype  # noqa: F401
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage as Storage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage as Storage
 from tensorflow_lite_clone.tensor import Tensor
 
 _int = builtins.int

@@ -39,7 +39,7 @@ if DEVICE == "cuda":
 if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 if ACCELERATED:
-    from tensorflow_lite_clone.backends.numpy.compiled import norms
+    from tensorflow_lite_clone.backends.numba import norms
     from tensorflow_lite_clone.dispatch.table import leasts
 
     # The tests' arrays are small.

@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone import cuda
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.create import full, zeros
+from tensorflow_lite_clone.ops.create.constructors import full, zeros
 from tensorflow_lite_clone.ops.update import unscale, update_scale
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor

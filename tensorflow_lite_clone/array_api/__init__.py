@@ -22,7 +22,7 @@ from tensorflow_lite_clone.array_api import (  # noqa: F401  importing enters th
 )
 from tensorflow_lite_clone.autograd.namespaces import creation_words, standard_words
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops import convert
+from tensorflow_lite_clone.ops.create import convert
 from tensorflow_lite_clone.tensor import Tensor
 
 

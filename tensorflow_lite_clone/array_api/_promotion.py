@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.standard import beside, promoted
-from tensorflow_lite_clone.ops._operands import as_number, as_operands, cast
+from tensorflow_lite_clone.ops.pointwise._operands import as_number, as_operands, cast
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -8,8 +8,9 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import creation_word, word
 from tensorflow_lite_clone.core.dtypes import DType, float64, get_default_dtype
-from tensorflow_lite_clone.ops import create, interchange, join, progressions
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.create import constructors, interchange, progressions
+from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.shape import join
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -84,26 +85,26 @@ def _read_buffer(obj: Any, copy: bool | None) -> tuple[Any, bool]:
         buffer = memoryview(obj)
     except TypeError:
         return obj, False
-    host = create.from_numpy if not buffer.readonly or copy is False else create.tensor
-    return host(backends.load("cpu").asarray(buffer)), host is create.tensor
+    host = constructors.from_numpy if not buffer.readonly or copy is False else constructors.tensor
+    return host(backends.load("cpu").asarray(buffer)), host is constructors.tensor
 
 
 @creation_word
 def empty(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Whatever lies in memory."""
-    return create.empty(shape, dtype=dtype, device=device)
+    return constructors.empty(shape, dtype=dtype, device=device)
 
 
 @creation_word
 def zeros(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Zeros."""
-    return create.zeros(shape, dtype=dtype, device=device)
+    return constructors.zeros(shape, dtype=dtype, device=device)
 
 
 @creation_word
 def ones(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones."""
-    return create.ones(shape, dtype=dtype, device=device)
+    return constructors.ones(shape, dtype=dtype, device=device)
 
 
 @creation_word
@@ -114,7 +115,7 @@ def full(
     if dtype is None and isinstance(fill_value, Tensor):
         dtype = fill_value.dtype
     size = (shape,) if hasattr(shape, "__index__") else shape
-    return create.full(size, fill_value, dtype=dtype, device=device)
+    return constructors.full(size, fill_value, dtype=dtype, device=device)
 
 
 @creation_word
@@ -130,8 +131,8 @@ def eye(
     """Ones on diagonal number `k`, zeros elsewhere."""
     columns = n_rows if n_cols is None else n_cols
     if not k:
-        return create.eye(n_rows, columns, dtype=dtype, device=device)
-    made = create.zeros((n_rows, columns), dtype=dtype, device=device)
+        return constructors.eye(n_rows, columns, dtype=dtype, device=device)
+    made = constructors.zeros((n_rows, columns), dtype=dtype, device=device)
     made.diagonal(k).fill_(1)
     return made
 
@@ -156,19 +157,19 @@ def linspace(
 @word
 def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Whatever lies in memory, in x's shape."""
-    return create.empty_like(x, dtype=dtype, device=device)
+    return constructors.empty_like(x, dtype=dtype, device=device)
 
 
 @word
 def zeros_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Zeros in x's shape."""
-    return create.zeros_like(x, dtype=dtype, device=device)
+    return constructors.zeros_like(x, dtype=dtype, device=device)
 
 
 @word
 def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones in x's shape."""
-    return create.ones_like(x, dtype=dtype, device=device)
+    return constructors.ones_like(x, dtype=dtype, device=device)
 
 
 @word
@@ -176,4 +177,4 @@ def full_like(
     x: Tensor, /, fill_value: complex, *, dtype: DType | None = None, device: Any = None
 ) -> Tensor:
     """One number everywhere, in x's shape."""
-    return create.full_like(x, fill_value, dtype=dtype, device=device)
+    return constructors.full_like(x, fill_value, dtype=dtype, device=device)

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch import kinds
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
-from tensorflow_lite_clone.ops import fft as _fft
-from tensorflow_lite_clone.ops import fft_frequencies
+from tensorflow_lite_clone.ops.fft import frequencies
+from tensorflow_lite_clone.ops.fft import transforms as _fft
 from tensorflow_lite_clone.tensor import Tensor
 
 #: The records of this namespace by the functions' names.
@@ -60,21 +60,21 @@ for _name, _record in _RECORDS.items():
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of the elements of `fft`."""
-    return fft_frequencies.fftfreq(n, d, dtype=dtype, device=device)
+    return frequencies.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None
 ) -> Tensor:
     """The frequencies of the elements of `rfft`."""
-    return fft_frequencies.rfftfreq(n, d, dtype=dtype, device=device)
+    return frequencies.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """With the frequency 0 in the middle of `axes`, by default of all."""
-    return fft_frequencies.fftshift(x, axes)
+    return frequencies.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of `fftshift`."""
-    return fft_frequencies.ifftshift(x, axes)
+    return frequencies.ifftshift(x, axes)

@@ -1,4 +1,4 @@
-"""The standard's indexing functions, and the kit's words for indexing over Tensors."""
+"""The standard's indexing functions, and primitives for indexing over Tensors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tensorflow_lite_clone.array_api._axes import axis_of_line, one_axis
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import int64
-from tensorflow_lite_clone.ops import gather
-from tensorflow_lite_clone.ops._indexing import IndexAdd, IndexPut, IndexSelect
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.index import gather
+from tensorflow_lite_clone.ops.index._indexing import IndexAdd, IndexPut, IndexSelect
+from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 

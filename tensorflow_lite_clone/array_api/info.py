@@ -11,7 +11,7 @@ from tensorflow_lite_clone.core import limits
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.standard import fits, promoted
-from tensorflow_lite_clone.ops import interchange
+from tensorflow_lite_clone.ops.create import interchange
 from tensorflow_lite_clone.tensor import Tensor
 
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi

@@ -8,19 +8,14 @@ from tensorflow_lite_clone.array_api._promotion import promoted_pair
 from tensorflow_lite_clone.array_api.matmul import matmul, tensordot, vecdot
 from tensorflow_lite_clone.array_api.shape import matrix_transpose
 from tensorflow_lite_clone.core.dtypes import DType, uint64
-from tensorflow_lite_clone.ops import cholesky as _cholesky
-from tensorflow_lite_clone.ops import (
-    decompositions,
-    linear_algebra,
-    norms,
-    products,
-    slices,
-    spectral,
-)
-from tensorflow_lite_clone.ops import log_determinant as _log_determinant
-from tensorflow_lite_clone.ops import matmul as _matmul
-from tensorflow_lite_clone.ops import solve as _solve
-from tensorflow_lite_clone.ops import svd as _svd
+from tensorflow_lite_clone.ops.linalg import cholesky as _cholesky
+from tensorflow_lite_clone.ops.linalg import determinants, eigen, norms, products
+from tensorflow_lite_clone.ops.linalg import log_determinant as _log_determinant
+from tensorflow_lite_clone.ops.linalg import matmul as _matmul
+from tensorflow_lite_clone.ops.linalg import qr as _qr
+from tensorflow_lite_clone.ops.linalg import solve as _solve
+from tensorflow_lite_clone.ops.linalg import svd as _svd
+from tensorflow_lite_clone.ops.shape import slices
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -73,7 +68,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def det(x: Tensor, /) -> Tensor:
     """The determinants of (..., n, n) matrices."""
-    return linear_algebra.det(x)
+    return determinants.det(x)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -83,27 +78,27 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 def eig(x: Tensor, /) -> Any:
     """The complex eigenvalues and eigenvectors of (..., n, n) matrices."""
-    return spectral.eig(x)
+    return eigen.eig(x)
 
 
 def eigh(x: Tensor, /) -> Any:
     """The eigenvalues and eigenvectors of Hermitian (..., n, n) matrices."""
-    return spectral.eigh(x)
+    return eigen.eigh(x)
 
 
 def eigvals(x: Tensor, /) -> Tensor:
     """The complex eigenvalues of (..., n, n) matrices."""
-    return spectral.eigvals(x)
+    return eigen.eigvals(x)
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
     """The eigenvalues of Hermitian (..., n, n) matrices."""
-    return spectral.eigvalsh(x)
+    return eigen.eigvalsh(x)
 
 
 def inv(x: Tensor, /) -> Tensor:
     """The inverses of (..., n, n) matrices."""
-    return linear_algebra.inv(x)
+    return determinants.inv(x)
 
 
 def matrix_norm(
@@ -115,7 +110,7 @@ def matrix_norm(
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """The n-th powers of (..., m, m) matrices."""
-    return linear_algebra.matrix_power(x, n)
+    return determinants.matrix_power(x, n)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
@@ -135,7 +130,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 def qr(x: Tensor, /, *, mode: Literal["reduced", "complete"] = "reduced") -> Any:
     """The QR decompositions of (..., n, m) matrices."""
-    return decompositions.qr(x, mode)
+    return _qr.qr(x, mode)
 
 
 def slogdet(x: Tensor, /) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tensorflow_lite_clone.array_api._promotion import promoted_pair
 from tensorflow_lite_clone.array_api._register import word
-from tensorflow_lite_clone.ops import matmul as _matmul
-from tensorflow_lite_clone.ops import products as _products
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.linalg import matmul as _matmul
+from tensorflow_lite_clone.ops.linalg import products as _products
+from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -13,9 +13,11 @@ from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
-from tensorflow_lite_clone.ops import choice, complex_numbers, convert, memory, power
-from tensorflow_lite_clone.ops._elementwise import wrong_operands
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.create import convert
+from tensorflow_lite_clone.ops.pointwise import choice, complex_numbers, power
+from tensorflow_lite_clone.ops.pointwise._elementwise import wrong_operands
+from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.shape import memory
 from tensorflow_lite_clone.tensor import Tensor
 
 _DOCUMENTS = {

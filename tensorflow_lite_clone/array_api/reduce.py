@@ -10,16 +10,16 @@ from tensorflow_lite_clone.array_api._promotion import alike
 from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import DType, int64, uint64
-from tensorflow_lite_clone.ops import extremes, reduce, scan, statistics
-from tensorflow_lite_clone.ops._arguments import (
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import real
+from tensorflow_lite_clone.ops.reduce import extremes, reductions, scan, statistics
+from tensorflow_lite_clone.ops.reduce._arguments import (
     as_floating,
     is_integral,
     reduced_count,
     with_dtype,
 )
-from tensorflow_lite_clone.ops.complex_numbers import real
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.memory import Clone
+from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.memory import Clone
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -38,7 +38,7 @@ def sum(
     dtype = _wide(x, dtype)
     shape = x._storage.laid.shape
     axes = several_axes(axis, len(shape))
-    return apply(reduce.Sum, x, axis=axes, keepdims=keepdims, dtype=dtype, shape=shape)
+    return apply(reductions.Sum, x, axis=axes, keepdims=keepdims, dtype=dtype, shape=shape)
 
 
 @word
@@ -47,7 +47,7 @@ def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     x = as_floating(x)
     shape = x._storage.laid.shape
     axes = several_axes(axis, len(shape))
-    return apply(reduce.Mean, x, axis=axes, keepdims=keepdims, shape=shape)
+    return apply(reductions.Mean, x, axis=axes, keepdims=keepdims, shape=shape)
 
 
 @word
@@ -60,7 +60,7 @@ def prod(
     if not axes:
         return apply(Clone, x)
     for one in reversed(axes):  # the last first, so that the others keep their place
-        x = apply(reduce.Prod, x, axis=one, keepdims=keepdims)
+        x = apply(reductions.Prod, x, axis=one, keepdims=keepdims)
     return x
 
 
@@ -108,13 +108,13 @@ def _spread(op: Any, x: Tensor, axis: Any, correction: float, keepdims: bool) ->
 @word
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether any element over `axis` is true."""
-    return apply(reduce.Any_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
+    return apply(reductions.Any_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
 
 
 @word
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over `axis` are true."""
-    return apply(reduce.All_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
+    return apply(reductions.All_, x, axis=several_axes(axis, x.ndim), keepdims=keepdims)
 
 
 @word

@@ -10,9 +10,8 @@ from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.shape import broadcast_shapes as _broadcast_shapes
-from tensorflow_lite_clone.ops import join, memory, rearrange, slices
-from tensorflow_lite_clone.ops import shape as views
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.shape import join, memory, rearrange, slices, views
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -10,10 +10,10 @@ from tensorflow_lite_clone.array_api._register import word
 from tensorflow_lite_clone.array_api.index import nonzero
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import int64
-from tensorflow_lite_clone.ops import choice
-from tensorflow_lite_clone.ops import sort as _sort
-from tensorflow_lite_clone.ops import unique as _unique
-from tensorflow_lite_clone.ops._operands import cast
+from tensorflow_lite_clone.ops.index import sort as _sort
+from tensorflow_lite_clone.ops.index import unique as _unique
+from tensorflow_lite_clone.ops.pointwise import choice
+from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
 

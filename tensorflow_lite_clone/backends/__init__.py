@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.device import Device, finders, get_default_devic
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 
 _FOLDERS = {"cpu": "numpy", "cuda": "cupy", "meta": "meta"}  # this package's device types
+_LIBRARIES = {"numpy", "cupy", "numba"}  # folders whose names are not those of device types
 _INSTALL = {
     "cuda": "For CUDA devices: pip install 'tensorflow_lite_clone[cuda12]' where the NVIDIA driver "
     "is one of CUDA 12, [cuda13] where it is one of CUDA 13.",
@@ -83,13 +84,16 @@ def __getattr__(name: str) -> Any:
 
 def _serves(device_type: str) -> bool:
     """Whether a device type is registered, has a folder or an entry point."""
-    return device_type in _factories or _has_folder(device_type) or bool(_entry_points(device_type))
+    known = device_type in _FOLDERS or device_type in _factories
+    return known or _has_folder(device_type) or bool(_entry_points(device_type))
 
 
 finders.append(_serves)
 
 
 def _has_folder(name: str) -> bool:
+    if name in _LIBRARIES:
+        return False
     found = util.find_spec(f"{__name__}.{name}")
     return found is not None and found.submodule_search_locations is not None
 
@@ -104,7 +108,7 @@ def _entry_points(device_type: str) -> Any:
 def _find(device_type: str) -> Callable[[int], Backend]:
     folder = _FOLDERS.get(device_type, device_type)
     module_name = f"{__name__}.{folder}"
-    if _has_folder(folder):
+    if device_type in _FOLDERS or _has_folder(device_type):
         try:
             module = import_module(module_name)
         except ModuleNotFoundError as error:

@@ -1,9 +1,9 @@
 """The protocol between the framework and a device.
 
 A backend is an array namespace that follows the array API standard (`xp`), a namespace of the few
-primitives that the standard lacks (`kit`), and the class below. Everything else is generic. What a
-kit defines besides, where needed, are corrected functions of the standard; `document` of the
-records in `dispatch.primitives` says what is expected of it.
+primitives that the standard lacks (`primitives`), and the class below. Everything else is generic.
+What `primitives` defines besides, where needed, are corrected functions of the standard;
+`document` of the records in `dispatch.primitives` says what is expected of it.
 
 Its arrays have `shape`, `dtype` (NumPy's dtypes), `ndim`, `size`, `strides` (only asked whether
 some are 0), operators and basic indexing.
@@ -44,7 +44,7 @@ class Backend:
     name: str  # the folder's name; overrides are registered under it
     device: Device
     xp: Any
-    kit: Any
+    primitives: Any
     array_type: type
     dtypes: dict[Any, DType]  # native dtype -> DType
     native: dict[DType, Any]  # DType -> native dtype

@@ -1,6 +1,6 @@
 """The namespace ``F`` over plain arrays.
 
-What ``F`` has is a primitive (`primitives`), as the backend's kit or else its array API namespace
+What ``F`` has is a primitive (`primitives`), as the backend or else its array API namespace
 implements it (``F.exp is numpy.exp``) unless somebody overrides it, or an op or composite of the
 table. Nothing else is visible, so that code over ``F`` runs on every device and over Tensors as
 well.
@@ -61,7 +61,7 @@ class Raw:
     def primitive(self, name: str) -> Any:
         """A primitive, or a constant of the standard, as the backend has it without overrides."""
         backend = self.backend
-        found = _member(backend.kit, name)
+        found = _member(backend.primitives, name)
         if found is None:
             found = _member(backend.xp, name)
         if found is None:

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import (
     group_of,
 )
 from tensorflow_lite_clone.distributed.nn import functional
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

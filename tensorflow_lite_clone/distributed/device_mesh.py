@@ -20,7 +20,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import (
 )
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.store import HashStore
-from tensorflow_lite_clone.ops.create import as_tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["DeviceMesh", "init_device_mesh"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorflow_lite_clone.core.strides import dense_strides
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.ops.update import copy_each, update
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import sparse_coo
 from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer, views_of
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.ops.update import copy_each, update, zero_each
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -19,8 +19,8 @@ from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.distributed.communicator import Call, Communicator, expect_same
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work
-from tensorflow_lite_clone.ops.complex_numbers import view_as_real
-from tensorflow_lite_clone.ops.create import zeros
+from tensorflow_lite_clone.ops.create.constructors import zeros
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -13,8 +13,8 @@ from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.utils.clip_grad import get_total_norm, norms_over_processes
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.norms import vector_norm
+from tensorflow_lite_clone.ops.linalg.norms import vector_norm
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
 Groups = tuple[ProcessGroup, ...]

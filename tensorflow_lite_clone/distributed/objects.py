@@ -16,8 +16,8 @@ from tensorflow_lite_clone.distributed.collectives import root_of
 from tensorflow_lite_clone.distributed.distributed_c10d import group_of
 from tensorflow_lite_clone.distributed.point_to_point import irecv, isend
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
-from tensorflow_lite_clone.ops.create import empty, tensor, zeros
-from tensorflow_lite_clone.ops.interchange import frombuffer
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor, zeros
+from tensorflow_lite_clone.ops.create.interchange import frombuffer
 from tensorflow_lite_clone.serialization import load, save
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.distributed.communicator import Communicator
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import Followed, ReduceOp, Work
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Starts a communication on an engine, of tensors that it writes and tensors that it reads.

@@ -15,9 +15,9 @@ from tensorflow_lite_clone.cuda.graphs import is_current_stream_capturing
 from tensorflow_lite_clone.distributed.collectives import all_gather, all_reduce, broadcast
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket, SparseBucket, assign_buckets
 from tensorflow_lite_clone.distributed.work import ReduceOp
-from tensorflow_lite_clone.ops.create import tensor as new_tensor
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.create.constructors import tensor as new_tensor
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -30,8 +30,8 @@ from tensorflow_lite_clone.distributed.peers import Peers, connect
 from tensorflow_lite_clone.distributed.reduction import expect_reducible, reduce_into
 from tensorflow_lite_clone.distributed.store import Store
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work, seconds
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.interchange import frombuffer
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.create.interchange import frombuffer
 from tensorflow_lite_clone.tensor import Tensor
 
 _READY, _DONE, _SENT = b"R", b"D", b"S"

@@ -8,10 +8,10 @@ from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.distributed.collectives import all_gather_into_tensor, all_reduce
 from tensorflow_lite_clone.distributed.distributed_c10d import group_of, is_initialized
-from tensorflow_lite_clone.ops.batch_norm import batch_norm
-from tensorflow_lite_clone.ops.create import empty, zeros
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.statistics import var_mean
+from tensorflow_lite_clone.ops.create.constructors import empty, zeros
+from tensorflow_lite_clone.ops.nn.batch_norm import batch_norm
+from tensorflow_lite_clone.ops.reduce.statistics import var_mean
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from tensorflow_lite_clone import linalg
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.utils import lazy_property
-from tensorflow_lite_clone.ops.cholesky import cholesky_inverse
-from tensorflow_lite_clone.ops.create import eye
+from tensorflow_lite_clone.ops.create.constructors import eye
+from tensorflow_lite_clone.ops.linalg.cholesky import cholesky_inverse
 from tensorflow_lite_clone.tensor import Tensor
 
 MATRICES = {

@@ -24,8 +24,8 @@ from tensorflow_lite_clone.distributions.pareto import Pareto
 from tensorflow_lite_clone.distributions.poisson import Poisson
 from tensorflow_lite_clone.distributions.uniform import Uniform
 from tensorflow_lite_clone.distributions.utils import euler_constant
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.create.constructors import full_like
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 # Supports of p that reach outside of q's, whatever the parameters: the divergence is infinite, of

@@ -31,8 +31,8 @@ from tensorflow_lite_clone.distributions.poisson import Poisson
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.uniform import Uniform
 from tensorflow_lite_clone.distributions.utils import _sum_rightmost, euler_constant
-from tensorflow_lite_clone.ops.activation_smooth import softplus
-from tensorflow_lite_clone.ops.choice import where
+from tensorflow_lite_clone.ops.nn.activation_smooth import softplus
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 

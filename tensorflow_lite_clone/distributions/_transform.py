@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.utils import _sum_rightmost, lazy_property
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -15,9 +15,9 @@ from tensorflow_lite_clone.distributions.utils import (
     is_number,
     lazy_property,
 )
-from tensorflow_lite_clone.ops.activation_smooth import softplus
-from tensorflow_lite_clone.ops.create import full_like
-from tensorflow_lite_clone.ops.memory import broadcast_shapes
+from tensorflow_lite_clone.ops.create.constructors import full_like
+from tensorflow_lite_clone.ops.nn.activation_smooth import softplus
+from tensorflow_lite_clone.ops.shape.memory import broadcast_shapes
 from tensorflow_lite_clone.tensor import Tensor
 
 

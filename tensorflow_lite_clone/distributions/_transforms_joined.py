@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions._transform import Transform
 from tensorflow_lite_clone.distributions.utils import _sum_rightmost, lazy_property
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -15,10 +15,10 @@ from tensorflow_lite_clone.distributions._transform import (
 )
 from tensorflow_lite_clone.distributions._transforms_elementwise import clipped_sigmoid
 from tensorflow_lite_clone.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
-from tensorflow_lite_clone.ops.activation_smooth import logsigmoid, softplus
-from tensorflow_lite_clone.ops.create import eye
-from tensorflow_lite_clone.ops.pad import pad
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import eye
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.nn.activation_smooth import logsigmoid, softplus
+from tensorflow_lite_clone.ops.nn.pad import pad
 from tensorflow_lite_clone.tensor import Tensor
 
 

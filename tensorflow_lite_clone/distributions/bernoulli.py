@@ -12,10 +12,10 @@ from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
 )
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.random import bernoulli
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.nn.loss_elementwise import binary_cross_entropy_with_logits
+from tensorflow_lite_clone.ops.pointwise.choice import where
+from tensorflow_lite_clone.ops.random.sampling import bernoulli
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Bernoulli"]

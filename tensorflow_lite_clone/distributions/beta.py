@@ -8,7 +8,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.dirichlet import Dirichlet
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Beta"]

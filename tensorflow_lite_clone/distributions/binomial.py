@@ -8,8 +8,8 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions._probabilities import OfOdds, OfProbabilities
 from tensorflow_lite_clone.distributions.distribution import Distribution
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.random_gamma import binomial
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.random.gamma import binomial
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Binomial"]

@@ -17,10 +17,10 @@ from tensorflow_lite_clone.distributions.utils import (
     logits_to_probs,
     probs_to_logits,
 )
-from tensorflow_lite_clone.ops.create import full
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.random import multinomial
-from tensorflow_lite_clone.ops.shape import broadcast_tensors
+from tensorflow_lite_clone.ops.create.constructors import full
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.random.sampling import multinomial
+from tensorflow_lite_clone.ops.shape.views import broadcast_tensors
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Categorical"]

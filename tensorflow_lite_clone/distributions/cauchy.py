@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.create.constructors import full_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Cauchy"]

@@ -22,9 +22,9 @@ from tensorflow_lite_clone.distributions._constraint import (
     _name,
     is_dependent,
 )
-from tensorflow_lite_clone.ops.create import full
-from tensorflow_lite_clone.ops.join import cat as join_cat
-from tensorflow_lite_clone.ops.join import stack as join_stack
+from tensorflow_lite_clone.ops.create.constructors import full
+from tensorflow_lite_clone.ops.shape.join import cat as join_cat
+from tensorflow_lite_clone.ops.shape.join import stack as join_stack
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

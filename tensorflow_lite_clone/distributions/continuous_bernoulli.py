@@ -14,9 +14,9 @@ from tensorflow_lite_clone.distributions.utils import (
     lazy_property,
     logits_to_probs,
 )
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import ones_like, zeros_like
-from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
+from tensorflow_lite_clone.ops.create.constructors import ones_like, zeros_like
+from tensorflow_lite_clone.ops.nn.loss_elementwise import binary_cross_entropy_with_logits
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["ContinuousBernoulli"]

@@ -6,9 +6,9 @@ from typing import Any
 
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.embedding import one_hot
-from tensorflow_lite_clone.ops.random_gamma import sample_dirichlet
+from tensorflow_lite_clone.ops.nn.embedding import one_hot
+from tensorflow_lite_clone.ops.pointwise.choice import where
+from tensorflow_lite_clone.ops.random.gamma import sample_dirichlet
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Dirichlet"]

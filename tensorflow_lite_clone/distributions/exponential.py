@@ -7,7 +7,7 @@ from typing import Any
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Exponential"]

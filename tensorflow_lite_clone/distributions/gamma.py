@@ -9,8 +9,8 @@ from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.create import as_tensor
-from tensorflow_lite_clone.ops.random_gamma import standard_gamma
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
+from tensorflow_lite_clone.ops.random.gamma import standard_gamma
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Gamma"]

@@ -8,8 +8,8 @@ from typing import Any
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import ones_like, zeros_like
+from tensorflow_lite_clone.ops.create.constructors import ones_like, zeros_like
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["GeneralizedPareto"]

@@ -12,9 +12,9 @@ from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import (
     broadcast_all,
 )
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import zeros_like
-from tensorflow_lite_clone.ops.loss_elementwise import binary_cross_entropy_with_logits
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
+from tensorflow_lite_clone.ops.nn.loss_elementwise import binary_cross_entropy_with_logits
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Geometric"]

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.distributions.transformed_distribution import Transfo
 from tensorflow_lite_clone.distributions.transforms import AffineTransform, ExpTransform
 from tensorflow_lite_clone.distributions.uniform import Uniform
 from tensorflow_lite_clone.distributions.utils import broadcast_all, euler_constant
-from tensorflow_lite_clone.ops.create import full_like, ones_like
+from tensorflow_lite_clone.ops.create.constructors import full_like, ones_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Gumbel"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.distributions._half import Half
 from tensorflow_lite_clone.distributions.cauchy import Cauchy
-from tensorflow_lite_clone.ops.create import as_tensor, full
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, full
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["HalfCauchy"]

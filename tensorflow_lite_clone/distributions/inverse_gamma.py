@@ -9,7 +9,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.gamma import Gamma
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.transforms import PowerTransform
-from tensorflow_lite_clone.ops.choice import where
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["InverseGamma"]

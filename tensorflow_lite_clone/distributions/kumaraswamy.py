@@ -10,8 +10,8 @@ from tensorflow_lite_clone.distributions.transformed_distribution import Transfo
 from tensorflow_lite_clone.distributions.transforms import AffineTransform, PowerTransform
 from tensorflow_lite_clone.distributions.uniform import Uniform
 from tensorflow_lite_clone.distributions.utils import broadcast_all, euler_constant
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.create.constructors import full_like
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Kumaraswamy"]

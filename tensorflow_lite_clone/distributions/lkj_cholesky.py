@@ -11,9 +11,9 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.beta import Beta
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import _standard_normal, broadcast_all
-from tensorflow_lite_clone.ops.gamma_functions import mvlgamma
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.rearrange import diag_embed
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.rearrange import diag_embed
+from tensorflow_lite_clone.ops.special.gamma_functions import mvlgamma
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["LKJCholesky"]

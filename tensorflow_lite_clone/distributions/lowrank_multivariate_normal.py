@@ -13,9 +13,9 @@ from tensorflow_lite_clone.distributions.multivariate_normal import (
     _batch_mv,
 )
 from tensorflow_lite_clone.distributions.utils import _standard_normal, lazy_property
-from tensorflow_lite_clone.ops.create import eye
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.rearrange import diag_embed
+from tensorflow_lite_clone.ops.create.constructors import eye
+from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.rearrange import diag_embed
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal"]

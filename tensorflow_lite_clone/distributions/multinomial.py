@@ -9,7 +9,7 @@ from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.binomial import Binomial
 from tensorflow_lite_clone.distributions.categorical import OverCategories
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.create import ones_like, tensor
+from tensorflow_lite_clone.ops.create.constructors import ones_like, tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Multinomial"]

@@ -12,8 +12,8 @@ from tensorflow_lite_clone.distributions.gamma import Gamma
 from tensorflow_lite_clone.distributions.utils import (
     lazy_property,
 )
-from tensorflow_lite_clone.ops.activation_smooth import logsigmoid
-from tensorflow_lite_clone.ops.random import poisson
+from tensorflow_lite_clone.ops.nn.activation_smooth import logsigmoid
+from tensorflow_lite_clone.ops.random.sampling import poisson
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["NegativeBinomial"]

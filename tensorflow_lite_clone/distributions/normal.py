@@ -12,7 +12,7 @@ from tensorflow_lite_clone.distributions.utils import (
     _standard_normal,
     broadcast_all,
 )
-from tensorflow_lite_clone.ops.random import normal
+from tensorflow_lite_clone.ops.random.sampling import normal
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Normal"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.categorical import OverCategories
-from tensorflow_lite_clone.ops.create import eye
-from tensorflow_lite_clone.ops.embedding import one_hot
+from tensorflow_lite_clone.ops.create.constructors import eye
+from tensorflow_lite_clone.ops.nn.embedding import one_hot
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]

@@ -8,7 +8,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import broadcast_all
-from tensorflow_lite_clone.ops.random import poisson
+from tensorflow_lite_clone.ops.random.sampling import poisson
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Poisson"]

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.distributions.categorical import OverCategories
 from tensorflow_lite_clone.distributions.relaxed_bernoulli import Relaxed
 from tensorflow_lite_clone.distributions.transforms import ExpTransform
 from tensorflow_lite_clone.distributions.utils import broadcast_all, clamp_probs
-from tensorflow_lite_clone.ops.create import full_like
+from tensorflow_lite_clone.ops.create.constructors import full_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]

@@ -9,9 +9,9 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import enable_grad
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.ops.create import empty, tensor
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.shape import broadcast_tensors
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.views import broadcast_tensors
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

@@ -11,8 +11,8 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import broadcast_all, lazy_property
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["VonMises"]

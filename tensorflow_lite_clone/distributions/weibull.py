@@ -9,7 +9,7 @@ from tensorflow_lite_clone.distributions.exponential import Exponential
 from tensorflow_lite_clone.distributions.transformed_distribution import TransformedDistribution
 from tensorflow_lite_clone.distributions.transforms import AffineTransform, PowerTransform
 from tensorflow_lite_clone.distributions.utils import broadcast_all, euler_constant
-from tensorflow_lite_clone.ops.create import ones_like
+from tensorflow_lite_clone.ops.create.constructors import ones_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Weibull"]

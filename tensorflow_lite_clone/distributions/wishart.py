@@ -19,12 +19,12 @@ from tensorflow_lite_clone.distributions._covariance import (
 from tensorflow_lite_clone.distributions.chi2 import Chi2
 from tensorflow_lite_clone.distributions.exp_family import ExponentialFamily
 from tensorflow_lite_clone.distributions.utils import _standard_normal, is_number
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.cholesky import cholesky_solve
-from tensorflow_lite_clone.ops.create import tensor
-from tensorflow_lite_clone.ops.gamma_functions import mvlgamma
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.rearrange import diag_embed, tril_indices
+from tensorflow_lite_clone.ops.create.constructors import tensor
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.linalg.cholesky import cholesky_solve
+from tensorflow_lite_clone.ops.pointwise.choice import where
+from tensorflow_lite_clone.ops.shape.rearrange import diag_embed, tril_indices
+from tensorflow_lite_clone.ops.special.gamma_functions import mvlgamma
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Wishart"]

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.nn.modules.batchnorm import _BatchNorm
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.utils.stateless import _functional_call
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
 

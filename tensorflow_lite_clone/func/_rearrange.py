@@ -6,8 +6,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.shape import permute, reshape
+from tensorflow_lite_clone.ops.shape.join import stack
+from tensorflow_lite_clone.ops.shape.views import permute, reshape
 from tensorflow_lite_clone.tensor import Tensor
 
 _REST = "..."

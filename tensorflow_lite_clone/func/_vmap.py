@@ -15,8 +15,8 @@ from tensorflow_lite_clone.func.batching.crossing import (
     levels_of,
 )
 from tensorflow_lite_clone.func.batching.random import randomness as randomness_of
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.slices import split
+from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.slices import split
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import (
     TreeSpec,

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.ops._reduction import get_enum, legacy_get_enum, legacy_get_string
+from tensorflow_lite_clone.ops.compat._reduction import get_enum, legacy_get_enum, legacy_get_string
 
 __all__ = ["get_enum", "legacy_get_enum", "legacy_get_string"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tensorflow_lite_clone._bind import names_of
 
 # PyTorch's private names, which code in the wild imports from here.
-from tensorflow_lite_clone.ops import _reduction as _Reduction  # noqa: F401
-from tensorflow_lite_clone.ops.multi_head_attention import (  # noqa: F401
+from tensorflow_lite_clone.ops.compat import _reduction as _Reduction  # noqa: F401
+from tensorflow_lite_clone.ops.nn.multi_head_attention import (  # noqa: F401
     _canonical_mask,
     _in_projection,
     _in_projection_packed,

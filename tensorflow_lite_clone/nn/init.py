@@ -15,8 +15,8 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.interception import overridable
-from tensorflow_lite_clone.ops.create import empty_like
-from tensorflow_lite_clone.ops.random import randperm
+from tensorflow_lite_clone.ops.create.constructors import empty_like
+from tensorflow_lite_clone.ops.random.sampling import randperm
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.onnx._sizes import Symbol, Varying
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Per input its dynamic dimensions, as {axis: name}.

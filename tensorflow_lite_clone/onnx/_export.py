@@ -20,7 +20,7 @@ from tensorflow_lite_clone.onnx._sizes import Symbol
 from tensorflow_lite_clone.onnx._trace import Trace
 from tensorflow_lite_clone.onnx._tree import named_tensors, replaced
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError, OnnxExporterWarning
-from tensorflow_lite_clone.ops.generators import fork_rng
+from tensorflow_lite_clone.ops.random.generators import fork_rng
 from tensorflow_lite_clone.storage import lying_as_told
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -21,7 +21,7 @@ from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import varies
 from tensorflow_lite_clone.onnx._trace import Call, Value
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
-from tensorflow_lite_clone.ops._elementwise import Pointwise
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
 
 
 class Symbol(MetaArray):

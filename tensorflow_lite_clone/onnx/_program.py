@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.onnx._tree import named_tensors
-from tensorflow_lite_clone.ops.create import from_numpy
+from tensorflow_lite_clone.ops.create.constructors import from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 
 _LARGE = 2**31 - 1024  # a protobuf message has less than 2 GiB

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.core.dtypes import int64
-from tensorflow_lite_clone.ops.create import tensor
-from tensorflow_lite_clone.ops.shape import reshape
+from tensorflow_lite_clone.ops.create.constructors import tensor
+from tensorflow_lite_clone.ops.shape.views import reshape
 from tensorflow_lite_clone.tensor import Tensor
 
 

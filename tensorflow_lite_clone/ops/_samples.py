@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.errors import values_missing
-from tensorflow_lite_clone.ops._views import number_of
+from tensorflow_lite_clone.ops.shape._views import number_of
 from tensorflow_lite_clone.tensor import Tensor
 
 #: How to call a function of tensors with samples: ``loop(function, args, kwargs)``; set by `func`.

@@ -22,7 +22,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.ops._arguments import (
+from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     override_or_type_error,
 )

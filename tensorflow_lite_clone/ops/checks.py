@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.ops.reduce import all as all_true
+from tensorflow_lite_clone.ops.reduce.reductions import all as all_true
 from tensorflow_lite_clone.tensor import Tensor
 
 _Message = Callable[[], Any] | None

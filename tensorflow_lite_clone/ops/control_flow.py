@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops.choice import where
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -15,10 +15,10 @@ from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import plain_types, without_overrides
-from tensorflow_lite_clone.ops import create
-from tensorflow_lite_clone.ops._arguments import override_or_type_error
-from tensorflow_lite_clone.ops._operands import operand_dtype
-from tensorflow_lite_clone.ops.shape import View
+from tensorflow_lite_clone.ops.create import constructors
+from tensorflow_lite_clone.ops.pointwise._operands import operand_dtype
+from tensorflow_lite_clone.ops.reduce._arguments import override_or_type_error
+from tensorflow_lite_clone.ops.shape.views import View
 from tensorflow_lite_clone.storage import Free, Storage, offset_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -199,7 +199,7 @@ def _rebuild(cls: type, array: Any, device: Device, requires_grad: bool, extra: 
 
 
 def _rebuild_meta(cls: type, options: dict, requires_grad: bool, extra: dict) -> Tensor:
-    return _completed(cls, create.empty_strided(**options), requires_grad, extra)
+    return _completed(cls, constructors.empty_strided(**options), requires_grad, extra)
 
 
 def _completed(cls: type, plain: Tensor, requires_grad: bool, extra: dict) -> Tensor:
@@ -300,17 +300,17 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
 def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype."""
     if not args:
-        made = create.empty(0, device=device)
+        made = constructors.empty(0, device=device)
     elif len(args) == 1 and not isinstance(args[0], int):
         data = args[0]
         if isinstance(data, Tensor):
             made = data.detach()
         elif isinstance(data, Size):
-            made = create.empty(data, device=device)
+            made = constructors.empty(data, device=device)
         else:
-            made = create.tensor(data, dtype=get_default_dtype(), device=device)
+            made = constructors.tensor(data, dtype=get_default_dtype(), device=device)
     else:
-        made = create.empty(*args, device=device)
+        made = constructors.empty(*args, device=device)
     return _over(cls, made._storage)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from tensorflow_lite_clone.autograd.anomaly import is_anomaly_check_nan_enabled, set_detect_anomaly
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.tensor import Tensor
 
 _MODES = ("default", "warn", "error")

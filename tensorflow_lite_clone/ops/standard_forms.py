@@ -8,8 +8,8 @@ and it does not round complex numbers.
 from __future__ import annotations
 
 from tensorflow_lite_clone.ops._formulas import conj, zeros
-from tensorflow_lite_clone.ops._pointwise import binary, unary
-from tensorflow_lite_clone.ops.complex_numbers import sgn_gradient
+from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import sgn_gradient
 
 
 def _expm1(F, x):

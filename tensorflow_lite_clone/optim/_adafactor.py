@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.limits import finfo
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.optim.arguments import check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from tensorflow_lite_clone.autograd.mode import set_grad_enabled
 from tensorflow_lite_clone.core.dtypes import DType, float32, float64, get_default_dtype
-from tensorflow_lite_clone.ops.complex_numbers import view_as_real
-from tensorflow_lite_clone.ops.create import scalar_tensor
+from tensorflow_lite_clone.ops.create.constructors import scalar_tensor
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
 from tensorflow_lite_clone.tensor import Tensor
 
 ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]

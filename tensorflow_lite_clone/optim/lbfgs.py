@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
-from tensorflow_lite_clone.ops.complex_numbers import view_as_real
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
 from tensorflow_lite_clone.optim.line_search import Point, strong_wolfe
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT

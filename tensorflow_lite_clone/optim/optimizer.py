@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
 from tensorflow_lite_clone.core import live
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.complex_numbers import view_as_real
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.update import (
     by_device,
     count_steps,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.core.dtypes import float32
-from tensorflow_lite_clone.ops.create import full_like, zeros_like
+from tensorflow_lite_clone.ops.create.constructors import full_like, zeros_like
 from tensorflow_lite_clone.optim.arguments import new_count
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.ops.create import zeros_like
+from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_fused,

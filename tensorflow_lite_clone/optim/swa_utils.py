@@ -17,7 +17,7 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.nn.modules.batchnorm import _BatchNorm
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.create import tensor
+from tensorflow_lite_clone.ops.create.constructors import tensor
 from tensorflow_lite_clone.optim.lr_scheduler.base import LRScheduler, per_group
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor

@@ -11,8 +11,8 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.gradients import backward as run_backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.create import ones_like
-from tensorflow_lite_clone.ops.generators import fork_rng
+from tensorflow_lite_clone.ops.create.constructors import ones_like
+from tensorflow_lite_clone.ops.random.generators import fork_rng
 from tensorflow_lite_clone.profiler._layer_report import LayerReport
 from tensorflow_lite_clone.profiler._layer_rows import report
 from tensorflow_lite_clone.profiler._survey import Survey, choose_gpus, tensors_in

@@ -25,13 +25,13 @@ from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import bfloat16, float16, float32, float64
 from tensorflow_lite_clone.core.files import whole_file
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.matmul import mm
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.linalg.matmul import mm
 from tensorflow_lite_clone.ops.precision import (
     get_float32_matmul_precision,
     set_float32_matmul_precision,
 )
-from tensorflow_lite_clone.ops.progressions import arange
 from tensorflow_lite_clone.utils.collect_env import get_env_info
 
 __all__ = ["Roof", "roof"]

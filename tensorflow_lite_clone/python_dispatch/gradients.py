@@ -15,7 +15,7 @@ from tensorflow_lite_clone.autograd.namespaces import see_composite, seen_gradie
 from tensorflow_lite_clone.core.strides import preserve_format
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.op import TABLE
-from tensorflow_lite_clone.ops.conv import Conv, ConvTranspose
+from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
 from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own, unwrap
 from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, unseen
 from tensorflow_lite_clone.tensor import Tensor

@@ -117,7 +117,7 @@ class DispatchBackend(Backend):
         host = backends.load("cpu")
         self.device, self.dtypes, self.native = device, host.dtypes, host.native
         self.generator = host.generator
-        self.kit = self.xp = _Primitives(self)
+        self.primitives = self.xp = _Primitives(self)
         super().__init__()
 
     def handle(self, value: Any) -> Any:

@@ -13,10 +13,10 @@ from struct import unpack
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, int64
-from tensorflow_lite_clone.ops.create import tensor, zeros
-from tensorflow_lite_clone.ops.generators import Generator
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.random import randint
+from tensorflow_lite_clone.ops.create.constructors import tensor, zeros
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.random.generators import Generator
+from tensorflow_lite_clone.ops.random.sampling import randint
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["SobolEngine"]

@@ -8,8 +8,8 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
-from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization._rebuild import memory_of
 from tensorflow_lite_clone.tensor import new_tensor
 

@@ -12,9 +12,9 @@ from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
+from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.ops.properties import _attributes
-from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.python_dispatch.calls import with_memory
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind

@@ -12,10 +12,10 @@ from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
-from tensorflow_lite_clone.ops.create import empty_strided
+from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.properties import _OWN, _set_attributes
-from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage

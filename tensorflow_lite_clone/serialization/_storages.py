@@ -12,8 +12,8 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.core.dtypes import DType, uint8
 from tensorflow_lite_clone.core.strides import extent
-from tensorflow_lite_clone.ops.typed_storage import TypedStorage
-from tensorflow_lite_clone.ops.untyped_storage import UntypedStorage
+from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
+from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.serialization._foreign import Foreign
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.serialization._locations import Restorer, location_tag

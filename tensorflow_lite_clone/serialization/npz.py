@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tensorflow_lite_clone.ops.create import as_tensor, tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, tensor
 from tensorflow_lite_clone.serialization._archive import Counted, Window, end_of_archive
 from tensorflow_lite_clone.serialization._files import opened_to_read, opened_to_write
 from tensorflow_lite_clone.tensor import Tensor

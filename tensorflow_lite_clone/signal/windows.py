@@ -17,8 +17,8 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import Layout, strided
 from tensorflow_lite_clone.core.dtypes import as_dtype, float32, float64, get_default_dtype
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.special_functions import i0
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.special.special_functions import i0
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

@@ -16,11 +16,11 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout, sparse_coo
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import expect_storage
-from tensorflow_lite_clone.ops import create
 from tensorflow_lite_clone.ops._samples import expect_values
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.matmul import matmul as _matmul
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create import constructors
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.linalg.matmul import matmul as _matmul
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.sparse import arithmetic, products, shapes  # noqa: F401  enter functions
 from tensorflow_lite_clone.sparse.functions import method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
@@ -48,10 +48,10 @@ def sparse_coo_tensor(
     """
     if values is None:
         size = indices if size is None else size
-        indices = create.empty((len(size), 0), dtype=int64, device=device)
-        values = create.empty((0,), dtype=dtype, device=device)
-    values = create.as_tensor(values, dtype=dtype, device=device)
-    indices = create.as_tensor(indices, device=values.device).to(int64)
+        indices = constructors.empty((len(size), 0), dtype=int64, device=device)
+        values = constructors.empty((0,), dtype=dtype, device=device)
+    values = constructors.as_tensor(values, dtype=dtype, device=device)
+    indices = constructors.as_tensor(indices, device=values.device).to(int64)
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if not values.ndim:
@@ -64,7 +64,7 @@ def sparse_coo_tensor(
     count = indices.shape[0]
     known = size is None or not indices.is_meta
     ends = (indices.amax(1) + 1).tolist() if known and indices.shape[1] else [0] * count
-    size = (*ends, *values.shape[1:]) if size is None else create.size_of((tuple(size),))
+    size = (*ends, *values.shape[1:]) if size is None else constructors.size_of((tuple(size),))
     expect_storage(size, 1)
     if len(size) != count + values.ndim - 1:
         raise RuntimeError(
@@ -188,7 +188,7 @@ def spdiags(
     if starts.unique().numel() != starts.numel():
         raise RuntimeError("Offset tensor contains duplicate values")
     height, width = shape
-    columns = create.zeros_like(rows, dtype=int64) + arange(rows.shape[1], device=rows.device)
+    columns = constructors.zeros_like(rows, dtype=int64) + arange(rows.shape[1], device=rows.device)
     lines = columns - starts.unsqueeze(1)
     inside = (lines >= 0) & (lines < height) & (columns < width)
     places = stack([lines[inside], columns[inside]])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import can_cast
-from tensorflow_lite_clone.ops._operands import as_number, operand_dtype
-from tensorflow_lite_clone.ops.create import tensor, zeros
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.sort import searchsorted
+from tensorflow_lite_clone.ops.create.constructors import tensor, zeros
+from tensorflow_lite_clone.ops.index.sort import searchsorted
+from tensorflow_lite_clone.ops.pointwise._operands import as_number, operand_dtype
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.sparse.functions import function, method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.ops import matmul as dense
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.rearrange import repeat_interleave
-from tensorflow_lite_clone.ops.scan import cumsum
-from tensorflow_lite_clone.ops.sort import searchsorted
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.index.sort import searchsorted
+from tensorflow_lite_clone.ops.linalg import matmul as dense
+from tensorflow_lite_clone.ops.reduce.scan import cumsum
+from tensorflow_lite_clone.ops.shape.join import stack
+from tensorflow_lite_clone.ops.shape.rearrange import repeat_interleave
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -9,11 +9,12 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.signature import is_int
-from tensorflow_lite_clone.ops import create, join
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.rearrange import repeat_interleave
-from tensorflow_lite_clone.ops.scan import cumsum
-from tensorflow_lite_clone.ops.sort import argsort, searchsorted
+from tensorflow_lite_clone.ops.create import constructors
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.index.sort import argsort, searchsorted
+from tensorflow_lite_clone.ops.reduce.scan import cumsum
+from tensorflow_lite_clone.ops.shape import join
+from tensorflow_lite_clone.ops.shape.rearrange import repeat_interleave
 from tensorflow_lite_clone.sparse.arithmetic import matching
 from tensorflow_lite_clone.sparse.functions import function, method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
@@ -308,8 +309,8 @@ def sparse_mask(input: SparseTensor, mask: SparseTensor) -> SparseTensor:
 
 def empty(size: Any, sparse_dim: int, dtype: DType, device: Any) -> SparseTensor:
     """A sparse tensor without elements."""
-    places = create.zeros((sparse_dim, 0), dtype=int64, device=device)
-    elements = create.zeros((0, *tuple(size)[sparse_dim:]), dtype=dtype, device=device)
+    places = constructors.zeros((sparse_dim, 0), dtype=int64, device=device)
+    elements = constructors.zeros((0, *tuple(size)[sparse_dim:]), dtype=dtype, device=device)
     return SparseTensor(places, elements, size, True)
 
 

@@ -25,8 +25,8 @@ from tensorflow_lite_clone.core.dtypes import (
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import disabled
-from tensorflow_lite_clone.ops.convert import parse_to
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.create.convert import parse_to
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import format_tensor
 

@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.create import as_tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 # (relative, absolute) by dtype; integers and booleans must be equal.

@@ -10,9 +10,9 @@ from tensorflow_lite_clone.core.dtypes import DType, bool_, uint8
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import finfo, iinfo
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.ops.complex_numbers import view_as_complex
-from tensorflow_lite_clone.ops.create import empty, full
-from tensorflow_lite_clone.ops.random import randint
+from tensorflow_lite_clone.ops.create.constructors import empty, full
+from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_complex
+from tensorflow_lite_clone.ops.random.sampling import randint
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.engine import current
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.backends.meta.backend import MetaBackend
-from tensorflow_lite_clone.backends.meta.kit import counter
+from tensorflow_lite_clone.backends.meta.primitives import counter
 from tensorflow_lite_clone.dispatch.costs import Formula
 from tensorflow_lite_clone.dispatch.op import is_op
 from tensorflow_lite_clone.dispatch.raw import Raw

@@ -16,7 +16,7 @@ from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.errors import Interruption, level_outside
-from tensorflow_lite_clone.ops.generators import default_states, restore
+from tensorflow_lite_clone.ops.random.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from einops._backends import AbstractBackend
 
-from tensorflow_lite_clone.ops.create import from_numpy
-from tensorflow_lite_clone.ops.einsum import einsum
-from tensorflow_lite_clone.ops.join import cat, stack
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import from_numpy
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.linalg.einsum import einsum
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
 

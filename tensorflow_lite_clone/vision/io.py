@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.core.dtypes import uint8
-from tensorflow_lite_clone.ops.create import from_numpy
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.create.constructors import from_numpy
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import open_image, pillow
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor, to_pil_image

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from tensorflow_lite_clone.core.torch_function import disabled
-from tensorflow_lite_clone.ops.create import as_tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor

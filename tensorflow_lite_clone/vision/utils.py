@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import bool_, float32, uint8
-from tensorflow_lite_clone.ops.create import full, tensor
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.create.constructors import full, tensor
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import pillow
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor, to_pil_image

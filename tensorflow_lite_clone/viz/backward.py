@@ -11,7 +11,7 @@ from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.gradients import GradientEdge, grad
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.node import Node as Operation
-from tensorflow_lite_clone.ops.create import ones_like
+from tensorflow_lite_clone.ops.create.constructors import ones_like
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 from tensorflow_lite_clone.viz import wording

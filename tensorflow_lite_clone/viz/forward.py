@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.generators import fork_rng
+from tensorflow_lite_clone.ops.random.generators import fork_rng
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 from tensorflow_lite_clone.viz.graph import Graph
 from tensorflow_lite_clone.viz.recorder import Recorder

@@ -1,4 +1,4 @@
-"""The NumPy kit with SciPy beside it and without."""
+"""NumPy's primitives with SciPy beside it and without."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unittest import mock
 
 import pytest
 
-from tensorflow_lite_clone.backends.numpy import kit_scipy
+from tensorflow_lite_clone.backends.numpy import with_scipy
 
 needs_scipy = pytest.mark.skipif(
     importlib.util.find_spec("scipy") is None, reason="SciPy is not installed"
@@ -20,8 +20,8 @@ both = pytest.mark.parametrize("scipy", [False, pytest.param(True, marks=needs_s
 
 @contextlib.contextmanager
 def without_scipy() -> Iterator[None]:
-    """The kit as it is where SciPy is not installed."""
-    found = (kit_scipy._part, kit_scipy.ufunc, kit_scipy.routine)
+    """Primitives as they are where SciPy is not installed."""
+    found = (with_scipy._part, with_scipy.ufunc, with_scipy.routine)
     for cached in found:
         cached.cache_clear()
     with mock.patch.dict(sys.modules, {"scipy": None}):
@@ -31,5 +31,5 @@ def without_scipy() -> Iterator[None]:
 
 
 def beside(scipy: bool) -> contextlib.AbstractContextManager:
-    """SciPy beside the kit, or not."""
+    """SciPy beside the formulas, or not."""
     return contextlib.nullcontext() if scipy else without_scipy()

@@ -13,7 +13,7 @@ from scipy import special
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.backends.numpy import blocks, smooth_activation, threads
 from tensorflow_lite_clone.core.flags import flags
-from tensorflow_lite_clone.ops import _pointwise
+from tensorflow_lite_clone.ops.pointwise import _pointwise
 
 F = tlc.nn.functional
 SHAPE = (60, 130)

@@ -27,7 +27,7 @@ def transforms(request: pytest.FixtureRequest) -> Iterator[winograd.Transforms]:
     """Both ways to transform, for what is small as well, in two threads."""
     used = winograd.Transforms()
     if request.param == "compiled":
-        from tensorflow_lite_clone.backends.numpy.compiled.winograd import CompiledTransforms
+        from tensorflow_lite_clone.backends.numba.winograd import CompiledTransforms
 
         used = CompiledTransforms()
     with (

@@ -1,4 +1,4 @@
-"""Factorizations of the NumPy kit, by LAPACK and by its own code, beside PyTorch's."""
+"""Factorizations of NumPy's primitives, by LAPACK and by its own code, beside PyTorch's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from tensorflow_lite_clone.backends.numpy import kit, kit_lapack, kit_scipy
+from tensorflow_lite_clone.backends.numpy import lapack, primitives, with_scipy
 from tests.backends.scipy_switch import beside, both, needs_scipy, without_scipy
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
@@ -49,8 +49,8 @@ def test_lu(shape: tuple[int, ...], dtype: str, scipy: bool) -> None:
     x = made(shape, dtype)
     before = x.copy()
     with beside(scipy):
-        factors, pivots, info = kit.lu_factor(x)
-        order = kit.lu_permutation(pivots, size=shape[-2])
+        factors, pivots, info = primitives.lu_factor(x)
+        order = primitives.lu_permutation(pivots, size=shape[-2])
     np.testing.assert_array_equal(x, before)
     wanted, places, places_info = torch.linalg.lu_factor_ex(torch.from_numpy(x))
     assert pivots.dtype == info.dtype == np.int32 and order.dtype == np.int64
@@ -76,7 +76,7 @@ def test_lu_of_singular_matrices(dtype: str, scipy: bool) -> None:
     one, many = x[:2, None], x
     for a in (one[0], one[1], many):
         with beside(scipy):
-            factors, pivots, info = kit.lu_factor(a)
+            factors, pivots, info = primitives.lu_factor(a)
         wanted = torch.linalg.lu_factor_ex(torch.from_numpy(a))
         np.testing.assert_array_equal(info, wanted.info)
         np.testing.assert_array_equal(pivots, wanted.pivots)
@@ -102,7 +102,7 @@ def test_triangular_systems(dtype: str, scipy: bool) -> None:
         b = made(right, dtype, 1)
         before = b.copy()
         with beside(scipy):
-            x = kit.solve_triangular(triangle, b, upper=upper, unitriangular=unit)
+            x = primitives.solve_triangular(triangle, b, upper=upper, unitriangular=unit)
         np.testing.assert_array_equal(b, before)
         wanted = torch.linalg.solve_triangular(
             torch.from_numpy(triangle.copy()),
@@ -119,8 +119,8 @@ def test_a_zero_on_the_diagonal_is_divided_by(n: int, scipy: bool) -> None:
     a = np.eye(n) * 2
     a[0, 0] = 0
     with beside(scipy):
-        x = kit.solve_triangular(a, np.ones((n, 1)), upper=True, unitriangular=False)
-        y, info = kit.solve(a, np.ones((n, 1)))
+        x = primitives.solve_triangular(a, np.ones((n, 1)), upper=True, unitriangular=False)
+        y, info = primitives.solve(a, np.ones((n, 1)))
     assert x[0, 0] == np.inf and (x[1:] == 0.5).all()
     assert y[0, 0] == np.inf and int(info) == 1
 
@@ -132,14 +132,14 @@ def test_systems(n: int, dtype: str, scipy: bool) -> None:
     for left, right in (((n, n), (n, 2)), ((3, 1, n, n), (2, n, 1)), ((n, n), (4, n, 3))):
         a, b = made(left, dtype), made(right, dtype, 1)
         with beside(scipy):
-            x, info = kit.solve(a, b)
+            x, info = primitives.solve(a, b)
         assert info.shape == left[:-2] and not info.any()
         close(a @ x, np.broadcast_to(b, (a @ x).shape), dtype, 10.0)
     a = made((3, n, n), dtype)
     a[1, :, 1] = a[1, :, 0]
     a[1, :2] = 0  # no rounding: elimination leaves zeros
     with beside(scipy):
-        x, info = kit.solve(a, made((n, 2), dtype, 1))
+        x, info = primitives.solve(a, made((n, 2), dtype, 1))
     assert info[0] == info[2] == 0 < info[1] and np.isfinite(x[[0, 2]]).all()
     assert not np.isfinite(x[1]).all()
 
@@ -151,7 +151,7 @@ def test_cholesky(shape: tuple[int, ...], dtype: str, scipy: bool) -> None:
     x = definite(shape, dtype)
     given = np.tril(x) + np.triu(np.full_like(x, np.nan), 1)
     with beside(scipy):
-        factor, info = kit.cholesky(given)
+        factor, info = primitives.cholesky(given)
     assert not info.any() and info.shape == shape[:-2]
     assert not np.triu(factor, 1).any()
     close(factor @ factor.conj().swapaxes(-1, -2), x, dtype)
@@ -164,8 +164,8 @@ def test_cholesky_that_fails(n: int, scipy: bool) -> None:
     x[1, 2, 2] = -1
     x[2, 3, 3] = np.nan
     with beside(scipy):
-        factor, info = kit.cholesky(x)
-        first = kit.cholesky(x[:2])[1]
+        factor, info = primitives.cholesky(x)
+        first = primitives.cholesky(x[:2])[1]
     assert info.tolist() == [0, 3, 4, 0] and first.tolist() == [0, 3]
     np.testing.assert_allclose(factor[3] @ factor[3].T, x[3], atol=1e-10)
 
@@ -185,8 +185,8 @@ def symmetric(shape: tuple[int, ...], dtype: str, hermitian: bool) -> np.ndarray
 def test_ldl(shape: tuple[int, ...], dtype: str, hermitian: bool, scipy: bool) -> None:
     x, b = symmetric(shape, dtype, hermitian), made((*shape[:-1], 2), dtype, 1)
     with beside(scipy):
-        factors, pivots, info = kit.ldl_factor(x, hermitian=hermitian)
-        solution = kit.ldl_solve(factors, pivots, b, hermitian=hermitian)
+        factors, pivots, info = primitives.ldl_factor(x, hermitian=hermitian)
+        solution = primitives.ldl_solve(factors, pivots, b, hermitian=hermitian)
     wanted = torch.linalg.ldl_factor_ex(torch.from_numpy(x), hermitian=hermitian)
     assert pivots.dtype == info.dtype == np.int32
     np.testing.assert_array_equal(pivots, wanted.pivots)
@@ -201,8 +201,8 @@ def test_ldl(shape: tuple[int, ...], dtype: str, hermitian: bool, scipy: bool) -
 def test_sides_of_ldl_broadcast(scipy: bool) -> None:
     x, b = symmetric((3, 1, 5, 5), "float64", False), made((2, 5, 2), "float64", 1)
     with beside(scipy):
-        factors, pivots, _ = kit.ldl_factor(x, hermitian=False)
-        solution = kit.ldl_solve(factors, pivots, b, hermitian=False)
+        factors, pivots, _ = primitives.ldl_factor(x, hermitian=False)
+        solution = primitives.ldl_solve(factors, pivots, b, hermitian=False)
     close(x @ solution, np.broadcast_to(b, (3, 2, 5, 2)), "float64", 100.0)
 
 
@@ -212,33 +212,33 @@ def test_sides_of_ldl_broadcast(scipy: bool) -> None:
 )
 def test_pivots_that_point_nowhere_do_not_reach_lapack(pivots: list[int]) -> None:
     x, b = np.eye(3), np.ones((3, 1))
-    assert kit_lapack.ldl_solve(x, np.array(pivots, np.int32), b, hermitian=False) is None
+    assert lapack.ldl_solve(x, np.array(pivots, np.int32), b, hermitian=False) is None
     sound = np.array([-2, -2, 3], np.int32)
-    assert kit_lapack.ldl_solve(x[::-1], sound, b, hermitian=False) is not None
+    assert lapack.ldl_solve(x[::-1], sound, b, hermitian=False) is not None
 
 
 @needs_scipy
 def test_lapack_serves_what_it_knows() -> None:
     x = np.eye(40)
-    assert kit_lapack.cholesky(x) is not None and kit_lapack.solve(x, x) is not None
-    assert kit_lapack.cholesky(x.astype(np.longdouble)) is None
-    assert kit_lapack.solve(x, x.astype(np.float32)) is None
-    assert kit_lapack.lu_factor(np.zeros((1000, 3, 3))) is None  # many small ones
+    assert lapack.cholesky(x) is not None and lapack.solve(x, x) is not None
+    assert lapack.cholesky(x.astype(np.longdouble)) is None
+    assert lapack.solve(x, x.astype(np.float32)) is None
+    assert lapack.lu_factor(np.zeros((1000, 3, 3))) is None  # many small ones
     with without_scipy():
-        assert kit_scipy.routine("getrf", x.dtype) is None and kit_lapack.lu_factor(x) is None
-    assert kit_lapack.lu_factor(x) is not None
+        assert with_scipy.routine("getrf", x.dtype) is None and lapack.lu_factor(x) is None
+    assert lapack.lu_factor(x) is not None
 
 
 @needs_scipy
 def test_an_older_scipy_without_the_solvers_of_ldl(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = kit_scipy.routine
+    known = with_scipy.routine
     monkeypatch.setattr(
-        kit_lapack, "routine", lambda name, d: None if name.endswith("trs") else known(name, d)
+        lapack, "routine", lambda name, d: None if name.endswith("trs") else known(name, d)
     )
     x, b = symmetric((9, 9), "float64", False), made((9, 2), "float64", 1)
-    factors, pivots, _ = kit.ldl_factor(x, hermitian=False)
-    close(x @ kit.ldl_solve(factors, pivots, b, hermitian=False), b, "float64", 100.0)
-    assert kit_lapack.ldl_solve(factors, pivots, b, hermitian=False) is None
+    factors, pivots, _ = primitives.ldl_factor(x, hermitian=False)
+    close(x @ primitives.ldl_solve(factors, pivots, b, hermitian=False), b, "float64", 100.0)
+    assert lapack.ldl_solve(factors, pivots, b, hermitian=False) is None
 
 
 @needs_scipy

@@ -21,7 +21,7 @@ class Slow(Backend):
 
     name = "slow"
     xp = SimpleNamespace(exp=lambda x: x)
-    kit = SimpleNamespace()
+    primitives = SimpleNamespace()
 
     def __init__(self) -> None:
         self.state = "before"

@@ -99,7 +99,7 @@ def test_an_accelerator_is_asked_first_then_the_backend_then_the_generic(monkeyp
 
 
 def test_a_numba_that_cannot_be_imported_is_left_alone(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer
+    from tensorflow_lite_clone.backends.numba import layer
 
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.warns(UserWarning, match="of no use"):
@@ -171,7 +171,7 @@ SHARED = {
 @compiled
 @pytest.mark.parametrize("name", SHARED)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer
+    from tensorflow_lite_clone.backends.numba import layer
 
     monkeypatch.setattr(layer, "_PART", 1)
     op = name.partition(" ")[0], "numba"
@@ -212,7 +212,7 @@ CONVOLUTIONS = [  # images, channels, size, outputs, kernel, stride, padding, di
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
 def test_direct_convolutions(case: tuple, room: int, monkeypatch) -> None:
     """Odd outputs, groups of images that are not equally large, one image, bands of its rows."""
-    from tensorflow_lite_clone.backends.numpy.compiled import convolution
+    from tensorflow_lite_clone.backends.numba import convolution
 
     images, channels, size, outputs, kernel, stride, padding, dilation = case
     monkeypatch.setattr(flags, "threads", 2)
@@ -242,7 +242,7 @@ def test_direct_convolutions(case: tuple, room: int, monkeypatch) -> None:
 
 @compiled
 def test_convolutions_that_are_left_to_matrix_products(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import convolution
+    from tensorflow_lite_clone.backends.numba import convolution
 
     serve = table.overrides["conv", "numba"]
     x, w = random(4, 8, 9, 9), random(8, 8, 3, 3)
@@ -373,7 +373,7 @@ STEPS = [
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("name", "numbers"), STEPS)
 def test_steps_of_optimizers(name: str, numbers: dict, threads: int, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled import layer
+    from tensorflow_lite_clone.backends.numba import layer
 
     monkeypatch.setattr(layer, "_PART", 8)
     monkeypatch.setattr(flags, "threads", threads)
@@ -401,7 +401,7 @@ def in_units(got: np.ndarray, true: np.ndarray) -> float:
 
 @compiled
 def test_elementary_functions() -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled.kernels import elementary
+    from tensorflow_lite_clone.backends.numba.kernels import elementary
 
     def over(function, x):
         return np.array([function(value) for value in x], np.float64)
@@ -431,7 +431,7 @@ def _doubled(start: int, stop: int, x: np.ndarray) -> None:
 
 @compiled
 def test_machine_code_is_kept_as_long_as_no_file_of_kernels_changes(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numpy.compiled.kernels import jit
+    from tensorflow_lite_clone.backends.numba.kernels import jit
 
     found = []
     for text in ("before", "before", "after"):

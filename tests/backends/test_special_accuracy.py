@@ -10,7 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from tensorflow_lite_clone.backends.numpy import kit, kit_incomplete_gamma, kit_scipy
+from tensorflow_lite_clone.backends.numpy import primitives, with_scipy
+from tensorflow_lite_clone.backends.numpy.primitives import incomplete_gamma
 from tests.backends.scipy_switch import needs_scipy, without_scipy
 from tests.backends.special_references import POINTS, TABLE, exact
 
@@ -59,9 +60,9 @@ def columns(word: str) -> list[np.ndarray]:
 
 
 def call(word: str, *arguments: np.ndarray) -> np.ndarray:
-    if hasattr(kit, word):
-        return getattr(kit, word)(*arguments)
-    return kit.polynomial(*arguments, kind=word)
+    if hasattr(primitives, word):
+        return getattr(primitives, word)(*arguments)
+    return primitives.polynomial(*arguments, kind=word)
 
 
 def amplitude(word: str, x: np.ndarray) -> np.ndarray:
@@ -95,14 +96,17 @@ def test_float32_is_rounded_once(word: str) -> None:
 
 def test_without_scipy() -> None:
     with without_scipy():
-        served = [*kit_scipy.UFUNCS, *kit_scipy.NARROW, *kit_scipy.PAIRS]
-        assert not any(kit_scipy.ufunc(word, narrow) for word in served for narrow in (True, False))
-        np.testing.assert_allclose(kit.erf(np.array([0.5, -2.0])), [math.erf(0.5), math.erf(-2.0)])
+        served = [*with_scipy.UFUNCS, *with_scipy.NARROW, *with_scipy.PAIRS]
+        assert not any(
+            with_scipy.ufunc(word, narrow) for word in served for narrow in (True, False)
+        )
+        x = np.array([0.5, -2.0])
+        np.testing.assert_allclose(primitives.erf(x), [math.erf(0.5), math.erf(-2.0)])
 
 
 def test_every_word_of_scipy_is_compared() -> None:
-    assert set(SINGLE) == set(kit_scipy.UFUNCS) and set(NARROW) == set(kit_scipy.NARROW)
-    assert {"igamma", "igammac"} == set(kit_scipy.PAIRS)
+    assert set(SINGLE) == set(with_scipy.UFUNCS) and set(NARROW) == set(with_scipy.NARROW)
+    assert {"igamma", "igammac"} == set(with_scipy.PAIRS)
 
 
 def both_ways(word: str, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +119,7 @@ def both_ways(word: str, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray
 @needs_scipy
 @pytest.mark.parametrize("word", SINGLE)
 def test_scipy_gives_the_same(word: str) -> None:
-    assert kit_scipy.ufunc(word) is not None
+    assert with_scipy.ufunc(word) is not None
     theirs, ours = both_ways(word, SINGLE[word])
     np.testing.assert_allclose(theirs, ours, rtol=2e-13, atol=1e-15)
 
@@ -124,7 +128,7 @@ def test_scipy_gives_the_same(word: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("word", NARROW)
 def test_scipy_gives_the_same_to_float32(word: str, dtype: str) -> None:
-    assert kit_scipy.ufunc(word) is None is not kit_scipy.ufunc(word, True)
+    assert with_scipy.ufunc(word) is None is not with_scipy.ufunc(word, True)
     with np.errstate(over="ignore"):
         theirs, ours = both_ways(word, NARROW[word].astype(dtype))
     assert theirs.dtype == ours.dtype == dtype
@@ -136,7 +140,7 @@ def test_scipy_gives_the_same_to_float32(word: str, dtype: str) -> None:
 @needs_scipy
 @pytest.mark.parametrize("word", ["igamma", "igammac"])
 def test_scipy_gives_the_same_incomplete_gamma_functions(word: str) -> None:
-    assert kit_scipy.ufunc(word) is not None
+    assert with_scipy.ufunc(word) is not None
     theirs, ours = both_ways(word, *np.broadcast_arrays(SHAPES, SHAPES * RATIOS))
     np.testing.assert_allclose(theirs, ours, rtol=2e-13, atol=1e-300)
     odd = np.array([-1.0, -0.0, 0.0, 1e-310, 0.5, 3.0, np.inf, -np.inf, np.nan])
@@ -149,10 +153,10 @@ def test_scipy_is_asked_for_some_shape_parameters(monkeypatch: pytest.MonkeyPatc
         assert (a > 0).all() and (x > 0).all()
         return np.ones_like(x)
 
-    monkeypatch.setattr(kit_incomplete_gamma, "ufunc", lambda word: ones)
+    monkeypatch.setattr(incomplete_gamma, "ufunc", lambda word: ones)
     shapes = np.array([0.5, 19.9, 20.0, 300.0, 1e-310, np.inf, -1.0])
-    np.testing.assert_array_equal(kit.igamma(shapes, np.full(7, 5.0))[:2], 1)
-    assert (kit.igamma(shapes, np.full(7, 5.0))[2:4] < 1e-4).all()
+    np.testing.assert_array_equal(primitives.igamma(shapes, np.full(7, 5.0))[:2], 1)
+    assert (primitives.igamma(shapes, np.full(7, 5.0))[2:4] < 1e-4).all()
 
 
 @needs_scipy

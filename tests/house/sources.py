@@ -22,7 +22,7 @@ class Import(NamedTuple):
 
 
 def module_name(path: Path, root: Path = ROOT) -> str:
-    """`tensorflow_lite_clone/ops/conv.py` is `tensorflow_lite_clone.ops.conv`."""
+    """`tensorflow_lite_clone/ops/nn/conv.py` is `tensorflow_lite_clone.ops.nn.conv`."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

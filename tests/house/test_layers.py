@@ -76,12 +76,12 @@ OUTSIDE = {
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
     "numpy": (
-        "backends.numpy", "backends.cupy", "backends.meta", "onnx", "serialization", "utils.data",
-        "utils.runs", "utils.tensorboard", "vision",
+        "backends.numpy", "backends.numba", "backends.cupy", "backends.meta", "onnx",
+        "serialization", "utils.data", "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
-    "numba": ("backends.numpy.compiled.kernels",),
-    "llvmlite": ("backends.numpy.compiled.kernels",),
+    "numba": ("backends.numba.kernels",),
+    "llvmlite": ("backends.numba.kernels",),
     "torch": (),
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
     "tensorboard": ("utils.tensorboard",),
@@ -115,7 +115,7 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
     },
     "tensorflow_lite_clone.backends.numpy.tiles": {
-        "tensorflow_lite_clone.backends.numpy.compiled.chains": "needed where Numba serves only",
+        "tensorflow_lite_clone.backends.numba.chains": "needed where Numba serves only",
     },
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",

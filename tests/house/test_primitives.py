@@ -6,7 +6,7 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.backends.numpy import kit
+from tensorflow_lite_clone.backends.numpy import primitives
 from tensorflow_lite_clone.dispatch import kinds, table
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, _signature, is_op
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, DTYPES, PRIMITIVES
@@ -55,10 +55,10 @@ def test_the_cpu_implements_a_primitive(name):
     assert callable(getattr(getattr(F, room) if room else F, own))
 
 
-def test_a_kit_has_primitives_alone():
+def test_numpy_primitives_have_records():
     names = {
         name
-        for name, value in vars(kit).items()
+        for name, value in vars(primitives).items()
         if callable(value) and not name.startswith("_") and value.__module__ != "typing"
     }
     assert names - {"implemented"} <= PRIMITIVES.keys() | CONSTANTS

@@ -78,9 +78,9 @@ def run_override(name: str, arrays: Sequence[Any], parameters: dict) -> Any:
     from tensorflow_lite_clone import backends
     from tensorflow_lite_clone.dispatch import table
 
-    kit = backends.load("cuda:0").F
+    primitives = backends.load("cuda:0").F
     poison(cupy)
-    return table.overrides[name, "cupy"](kit, *arrays, **parameters)
+    return table.overrides[name, "cupy"](primitives, *arrays, **parameters)
 
 
 def run_formula(name: str, arrays: Sequence[Any], parameters: dict) -> Any:

@@ -338,7 +338,7 @@ def test_twice_gives_the_same_bits(dtype: str) -> None:
 @pytest.mark.parametrize("width", [32, 64, 128])
 def test_dropout(width: int, variant: str, dtype: str) -> None:
     from tensorflow_lite_clone import backends
-    from tensorflow_lite_clone.ops import attention as module
+    from tensorflow_lite_clone.ops.nn import attention as module
 
     ops: Any = module
     cpu, p = backends.load("cpu"), 0.3

@@ -12,7 +12,7 @@ pytestmark = needs_gpu
 
 @pytest.mark.parametrize("size", [1 << 16, (1 << 16) + 1, (1 << 18) + 15, 3_000_001])
 def test_bytes(size: int) -> None:
-    from tensorflow_lite_clone.backends.cupy.kit_index import copy
+    from tensorflow_lite_clone.backends.cupy.primitives.indexing import copy
 
     x = cupy.arange(size, dtype=cupy.uint8)
     poison(cupy)
@@ -21,7 +21,7 @@ def test_bytes(size: int) -> None:
 
 
 def test_other_layouts() -> None:
-    from tensorflow_lite_clone.backends.cupy.kit_index import copy
+    from tensorflow_lite_clone.backends.cupy.primitives.indexing import copy
 
     x = cupy.arange(300 * 400, dtype=cupy.float64).reshape(300, 400)
     for part in (x, x.T, x[:, 1:], x[::2], x.ravel()[1:], x.reshape(3, 100, 400).swapaxes(0, 1)):

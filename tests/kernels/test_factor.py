@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("cupy")
 
 import tensorflow_lite_clone as tlc  # noqa: E402
-from tensorflow_lite_clone.backends.numpy import kit_lu, kit_solve  # noqa: E402
+from tensorflow_lite_clone.backends.numpy.primitives import lu, solvers  # noqa: E402
 from tests.kernels.gpu import why_not  # noqa: E402
 from tests.kernels.host_blas import on_host  # noqa: E402
 
@@ -37,7 +37,7 @@ def rebuilt(factors: np.ndarray, pivots: np.ndarray) -> np.ndarray:
     m, n = factors.shape[-2:]
     k = min(m, n)
     lower = np.tril(factors[..., :k], -1) + np.eye(m, k, dtype=factors.dtype)
-    order = np.argsort(kit_lu.lu_permutation(pivots, m), axis=-1)
+    order = np.argsort(lu.lu_permutation(pivots, m), axis=-1)
     return np.take_along_axis(lower @ np.triu(factors[..., :k, :]), order[..., None], axis=-2)
 
 
@@ -61,7 +61,7 @@ def _getrf(dtype: Any) -> Any:
     def getrf(handle, n, starts, lda, pivots, info, count):
         for i, start in enumerate(_at(starts, (count,), np.uintp).tolist()):
             by_columns = _at(start, (n, lda), dtype)
-            factors, places, failed = kit_lu.lu_factor(by_columns.T.copy())
+            factors, places, failed = lu.lu_factor(by_columns.T.copy())
             by_columns[...] = factors.T
             _at(pivots, (count, n), np.int32)[i] = places
             _at(info, (count,), np.int32)[i] = failed
@@ -76,35 +76,36 @@ def _getrs(dtype: Any) -> Any:
         for i in range(count):
             a = rebuilt(_at(matrices[i], (n, n), dtype).T, _at(pivots, (count, n), np.int32)[i])
             side = _at(sides[i], (columns, n), dtype)
-            side[...] = kit_solve.solve(a, side.T.copy())[0].T
+            side[...] = solvers.solve(a, side.T.copy())[0].T
 
     return getrs
 
 
 @pytest.fixture
-def kit(monkeypatch: pytest.MonkeyPatch) -> Any:
-    from tensorflow_lite_clone.backends.cupy import kit_factor
+def primitives(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from tensorflow_lite_clone.backends.cupy.primitives import factorizations
 
     def like(name: str) -> Any:
         return lambda *args, **kwargs: on_host(getattr(np, name)(*args, **kwargs))
 
     words = "array empty arange broadcast_to ascontiguousarray".split()
-    monkeypatch.setattr(kit_factor, "cupy", SimpleNamespace(**{name: like(name) for name in words}))
+    functions = SimpleNamespace(**{name: like(name) for name in words})
+    monkeypatch.setattr(factorizations, "cupy", functions)
     routines = {"getrf": _getrf, "getrs": _getrs}
-    monkeypatch.setattr(kit_factor, "_batched", lambda name, dtype: routines[name](dtype))
+    monkeypatch.setattr(factorizations, "_batched", lambda name, dtype: routines[name](dtype))
     handle = SimpleNamespace(get_cublas_handle=lambda: 1)
-    monkeypatch.setattr(kit_factor, "device", handle)
+    monkeypatch.setattr(factorizations, "device", handle)
     cublas = SimpleNamespace(CUBLAS_OP_N=0)
-    monkeypatch.setattr(kit_factor, "libs", SimpleNamespace(cublas=cublas))
-    return kit_factor
+    monkeypatch.setattr(factorizations, "libs", SimpleNamespace(cublas=cublas))
+    return factorizations
 
 
 @each_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_model_of_factorizations(kit: Any, shape: tuple[int, ...], dtype: str) -> None:
+def test_model_of_factorizations(primitives: Any, shape: tuple[int, ...], dtype: str) -> None:
     x = made(shape, dtype)
     given = on_host(x.copy())
-    factors, pivots, info = kit.lu_factor(given)
+    factors, pivots, info = primitives.lu_factor(given)
     assert pivots.dtype == info.dtype == np.int32 and pivots.shape == shape[:-1]
     assert info.shape == shape[:-2] and not info.any()
     close(rebuilt(np.asarray(factors), np.asarray(pivots)), x, dtype)
@@ -112,7 +113,7 @@ def test_model_of_factorizations(kit: Any, shape: tuple[int, ...], dtype: str) -
 
 
 @each_dtype
-def test_model_of_systems(kit: Any, dtype: str) -> None:
+def test_model_of_systems(primitives: Any, dtype: str) -> None:
     for left, right in (
         ((3, 4, 4), (3, 4, 2)),
         ((2, 1, 4, 4), (3, 4, 1)),
@@ -120,14 +121,14 @@ def test_model_of_systems(kit: Any, dtype: str) -> None:
         ((3, 4, 4), (2, 1, 4, 2)),
     ):
         a, b = made(left, dtype) + 4 * np.eye(left[-1], dtype=dtype), made(right, dtype, 1)
-        x, info = kit.solve(on_host(a), on_host(b))
+        x, info = primitives.solve(on_host(a), on_host(b))
         assert info.shape == left[:-2]
         close(np.asarray(x), np.linalg.solve(a, b).astype(dtype), dtype)
 
 
-def test_which_batches_are_factored_together(kit: Any) -> None:
+def test_which_batches_are_factored_together(primitives: Any) -> None:
     def suits(*shape: int) -> bool:
-        return kit._suits_batches(np.broadcast_to(np.float32(0), shape))
+        return primitives._suits_batches(np.broadcast_to(np.float32(0), shape))
 
     assert suits(1, 256, 256) and suits(64, 16, 16) and suits(16, 1000, 1000)
     assert not suits(4, 4) and not suits(3, 4, 5) and not suits(2, 1000, 1000)

@@ -18,7 +18,7 @@ INDEX = np.random.default_rng(0).integers(-ROWS, ROWS, (5, 9))
 
 
 def taken(x: Any, index: Any) -> Any:
-    from tensorflow_lite_clone.backends.cupy.kit_index import take
+    from tensorflow_lite_clone.backends.cupy.primitives.indexing import take
 
     poison(cupy)
     return take(x, index, axis=0)

@@ -71,7 +71,7 @@ def without_launcher(files: dict[str, str], sources: list[str]) -> list[str]:
 
 def test_every_kernel_has_a_launcher() -> None:
     files = {path.name: path.read_text() for path in own_kernels()}
-    sources = [path.read_text() for path in sorted(FOLDER.glob("*.py"))]
+    sources = [path.read_text() for path in sorted(FOLDER.rglob("*.py"))]
     assert without_launcher(files, sources) == []
 
 
@@ -83,8 +83,9 @@ def test_a_kernel_without_a_launcher_is_noticed() -> None:
 
 def own_launchers() -> list[Kernel]:
     """Every `Kernel` of the package; for tests that need CuPy."""
-    for path in sorted(FOLDER.glob("*.py")):
-        importlib.import_module(f"tensorflow_lite_clone.backends.cupy.{path.stem}")
+    for path in sorted(FOLDER.rglob("*.py")):
+        parts = path.relative_to(FOLDER).with_suffix("").parts
+        importlib.import_module(".".join(("tensorflow_lite_clone.backends.cupy", *parts)))
     return [
         thing
         for thing in gc.get_objects()

@@ -45,7 +45,7 @@ DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float32", "float6
 def words():
     from tensorflow_lite_clone import backends
 
-    return backends.load("cuda:0").kit, backends.load("cpu").kit
+    return backends.load("cuda:0").primitives, backends.load("cpu").primitives
 
 
 def placed(index):

@@ -18,7 +18,7 @@ CUDA = "cuda:0"
 F = tlc.nn.functional
 
 
-def kit() -> Any:
+def primitives() -> Any:
     from tensorflow_lite_clone import backends
 
     return backends.load(CUDA).F
@@ -102,11 +102,11 @@ def test_constants_of_a_capture(name: str) -> None:
 
 
 def test_joined_one_by_one() -> None:
-    from tensorflow_lite_clone.backends.cupy import kit_index
+    from tensorflow_lite_clone.backends.cupy.primitives import indexing
 
     arrays = [cupy.full((3, 1 + k % 4, 2), k, np.float16) for k in range(11)]
     for axis in (1, -2):
-        mine = kit_index._joined(arrays, axis)
+        mine = indexing._joined(arrays, axis)
         assert (mine == cupy.concatenate(arrays, axis)).all() and mine.flags.c_contiguous
 
 
@@ -123,7 +123,7 @@ def test_masks_are_filled_without_a_count(dims: int, dtype: str) -> None:
         expected[mask] = given.cdouble().numpy()
         for y in (x.to(CUDA), x.to(CUDA).permute(2, 0, 1).contiguous().permute(1, 2, 0)):
             array = y._storage.array
-            kit().write_at(array, cupy.asarray(mask), given.to(CUDA)._storage.array)
+            primitives().write_at(array, cupy.asarray(mask), given.to(CUDA)._storage.array)
             np.testing.assert_array_equal(host(y.cdouble()), expected)
 
 
@@ -153,8 +153,8 @@ def test_floats_wrap_around_in_bytes_as_on_the_host() -> None:
 
 def test_places_along_a_negative_axis() -> None:
     values, index = cupy.arange(1.0, 7.0).reshape(3, 2), cupy.asarray([[0, 3], [2, 1], [1, 0]])
-    last = kit().put_along_axis(values, index, axis=-1, size=4)
-    assert (last == kit().put_along_axis(values, index, axis=1, size=4)).all()
+    last = primitives().put_along_axis(values, index, axis=-1, size=4)
+    assert (last == primitives().put_along_axis(values, index, axis=1, size=4)).all()
     assert last.get().tolist() == [[1, 0, 0, 2], [0, 4, 3, 0], [6, 5, 0, 0]]
 
 

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.onnx._formula import NO_FORM, Namespace
 from tensorflow_lite_clone.onnx._graph import RULES
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
-from tensorflow_lite_clone.ops._elementwise import Pointwise
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
 from tests.onnx.run import session
 
 #: Ops without a rule whose formulas call nothing that has no form, and are not element by element.

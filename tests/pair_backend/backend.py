@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
+from tensorflow_lite_clone.backends.numpy import primitives as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -183,7 +183,7 @@ class PairBackend(StrictBackend):
 
     name = "pair"
     xp = _Lifted(np, PRIMITIVES.keys() | CONSTANTS)
-    kit = _Lifted(numpy_kit, None)
+    primitives = _Lifted(numpy_kit, None)
     array_type = PairArray
     alone = False
 

@@ -1,7 +1,7 @@
 """A device in one folder: NumPy arrays behind a wrapper that refuses what a device cannot do.
 
 Its arrays know the operators, basic attributes and functions of the array API standard and the
-kit's words, and nothing else: no conversion to host values behind the programmer's back, no NumPy
+primitives, and nothing else: no conversion to host values behind the programmer's back, no NumPy
 methods. Code that runs on it runs on a device whose arrays are not NumPy's.
 """
 

@@ -1,4 +1,4 @@
-"""The strict device's backend: namespace, kit and generator lifted from NumPy's."""
+"""The strict device's backend: namespace, primitives and generator lifted from NumPy's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
+from tensorflow_lite_clone.backends.numpy import primitives as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -68,7 +68,7 @@ class StrictBackend(Backend):
     name = "strict"
     device = Device("strict", 0)
     xp = _Lifted(np, PRIMITIVES.keys() | CONSTANTS)
-    kit = _Lifted(numpy_kit, None)
+    primitives = _Lifted(numpy_kit, None)
     array_type = StrictArray
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}

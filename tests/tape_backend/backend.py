@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.backends.numpy import kit as numpy_kit
+from tensorflow_lite_clone.backends.numpy import primitives as numpy_kit
 from tensorflow_lite_clone.backends.numpy.backend import NATIVE
 from tensorflow_lite_clone.backends.numpy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -188,7 +188,7 @@ class TapeBackend(StrictBackend):
     name = "tape"
     device = Device("tape", 0)
     xp = _Taped(np, PRIMITIVES.keys() | CONSTANTS)
-    kit = _Taped(numpy_kit, None)
+    primitives = _Taped(numpy_kit, None)
     array_type = TapeArray
 
     def __init__(self) -> None:

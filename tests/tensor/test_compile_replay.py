@@ -17,7 +17,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.dispatch import hooks, table
-from tensorflow_lite_clone.ops.batch_norm import BatchNorm
+from tensorflow_lite_clone.ops.nn.batch_norm import BatchNorm
 from tests.cuda import programs
 from tests.cuda.programs import adam, host, in_place, network, plain, step_first, zero_last
 

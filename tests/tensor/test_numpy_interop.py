@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.ops import _data
+from tensorflow_lite_clone.ops.create import _data
 from tests.autograd.both import attempt, same
 from tests.device import DEVICE
 from tests.tensor.expressions import check, lines

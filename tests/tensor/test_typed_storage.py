@@ -38,7 +38,7 @@ def test_storage(expression):
 
 
 def test_storage_is_deprecated(monkeypatch):
-    monkeypatch.setattr("tensorflow_lite_clone.ops.typed_storage._Warned.once", False)
+    monkeypatch.setattr("tensorflow_lite_clone.ops.compat.typed_storage._Warned.once", False)
     with pytest.warns(UserWarning, match="TypedStorage is deprecated"):
         tlc.ones(1).storage()
 

@@ -14,7 +14,7 @@ import numpy as np
 from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.cupy import faults, kit, memory, runtime
+from tensorflow_lite_clone.backends.cupy import faults, memory, primitives, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
 from tensorflow_lite_clone.backends.cupy.fusion import deferred
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
@@ -42,7 +42,7 @@ class CupyBackend(Backend):
 
     name = "cupy"
     xp = cupy
-    kit = kit
+    primitives = primitives
     array_type = cupy.ndarray
     lays = True
     native = NATIVE
@@ -287,7 +287,7 @@ class CupyBackend(Backend):
             if value.__class__ is cupy.ndarray and (
                 target.dtype == np.uint8 or value.dtype.kind == "c" != target.dtype.kind
             ):
-                value = kit.astype(value, target.dtype)
+                value = primitives.astype(value, target.dtype)
             target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS
-from tensorflow_lite_clone.backends.cupy.kit_scatter import Places, scatter_rows
+from tensorflow_lite_clone.backends.cupy.primitives.scattering import Places, scatter_rows
 from tensorflow_lite_clone.dispatch.table import override
 
 _NONE = -(1 << 63)

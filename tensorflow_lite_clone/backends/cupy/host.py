@@ -14,7 +14,7 @@ _told: set[str] = set()
 
 
 def on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
-    """What a function of the NumPy kit gives for CUDA arrays, back on the device."""
+    """What a primitive of NumPy's gives for CUDA arrays, back on the device."""
     result = function(*[x.get() for x in arrays], **parameters)
     if isinstance(result, tuple):
         return tuple([cupy.asarray(part) for part in result])

@@ -18,7 +18,7 @@ class MetaArray:
 
     __slots__ = ("__weakref__", "_number", "base", "dtype", "offset", "shape", "steps")
     __array_ufunc__ = None  # NumPy must not take part in arithmetic
-    kit: Any  # the primitives over such arrays, set by `backend`
+    primitives: Any  # the primitives over such arrays, set by `backend`
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class MetaArray:
 
     @property
     def mT(self) -> MetaArray:
-        return self.kit.matrix_transpose(self)
+        return self.primitives.matrix_transpose(self)
 
     def seen(
         self, shape: tuple[int, ...], steps: tuple[int, ...], offset: int = 0, dtype: Any = None
@@ -80,10 +80,10 @@ class MetaArray:
         return MetaArray(tuple(shape), dtype, tuple(steps), self.offset + offset, base)
 
     def __getitem__(self, index: Any) -> MetaArray:
-        return self.kit.getitem(self, index)
+        return self.primitives.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.kit.write_at(self, index, value)
+        self.primitives.write_at(self, index, value)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("an element of a meta tensor was asked for; it has none")
@@ -105,7 +105,7 @@ def _operator(name: str, reflected: bool) -> Callable[..., Any]:
     def apply(self: MetaArray, other: Any) -> Any:
         if not isinstance(other, (MetaArray, bool, int, float, complex)):
             return NotImplemented
-        call = getattr(self.kit, name)
+        call = getattr(self.primitives, name)
         return call(other, self) if reflected else call(self, other)
 
     return apply
@@ -113,14 +113,14 @@ def _operator(name: str, reflected: bool) -> Callable[..., Any]:
 
 def _in_place(name: str) -> Callable[..., Any]:
     def apply(self: MetaArray, other: Any) -> MetaArray:
-        getattr(self.kit, name)(self, other)  # raises where shapes or dtypes do not fit
+        getattr(self.primitives, name)(self, other)  # raises where shapes or dtypes do not fit
         return self
 
     return apply
 
 
 def _unary(name: str) -> Callable[..., Any]:
-    return lambda self: getattr(self.kit, name)(self)
+    return lambda self: getattr(self.primitives, name)(self)
 
 
 for _name, _primitive in (

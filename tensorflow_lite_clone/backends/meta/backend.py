@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.meta.array import MetaArray
-from tensorflow_lite_clone.backends.meta.kit import broadcast_to
+from tensorflow_lite_clone.backends.meta.primitives import broadcast_to
 from tensorflow_lite_clone.backends.meta.random import MetaGenerator
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.core.device import Device
@@ -22,7 +22,7 @@ class MetaBackend(Backend):
 
     name = "meta"
     device = Device("meta")
-    xp = kit = MetaArray.kit
+    xp = primitives = MetaArray.primitives
     array_type = MetaArray
     has_values = False
     native = NATIVE

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.numpy import kit, memory
+from tensorflow_lite_clone.backends.numpy import memory, primitives
 from tensorflow_lite_clone.backends.numpy.blocks import in_parts
 from tensorflow_lite_clone.backends.numpy.float8 import FLOAT8_NATIVE
 from tensorflow_lite_clone.core import dtypes
@@ -47,8 +47,8 @@ NATIVE = dtypes.Natives(
     }
 )
 NATIVE.update(FLOAT8_NATIVE)
-kit.NATIVE.update(NATIVE)
-# Whether kernels are compiled, see the folder `compiled`.
+primitives.NATIVE.update(NATIVE)
+# Whether kernels are compiled, see `backends.numba`.
 _NUMBA = os.environ.get("TENSORFLOW_LITE_CLONE_NUMBA") != "0" and find_spec("numba") is not None
 
 
@@ -58,7 +58,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     device = Device("cpu")
     xp = np
-    kit = kit
+    primitives = primitives
     array_type = np.ndarray
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
@@ -134,7 +134,7 @@ class NumpyBackend(Backend):
 
     def write(self, target: Any, value: Any) -> None:
         if target.dtype.names is not None:  # a dtype of eight bits
-            value = kit.astype(np.asarray(value), target.dtype)
+            value = primitives.astype(np.asarray(value), target.dtype)
         target[...] = value
 
     def constant(self, value: complex, native_dtype: Any) -> Any:
@@ -151,7 +151,7 @@ class NumpyBackend(Backend):
             if native_dtype.names is None:
                 array = np.array(value, native_dtype)
             else:
-                array = kit.astype(np.array(value), native_dtype)
+                array = primitives.astype(np.array(value), native_dtype)
         except OverflowError:  # torch lets integers wrap around, if they have 64 bits at most
             array = np.array(as_int64(value), np.int64).astype(native_dtype)
         array.setflags(write=False)

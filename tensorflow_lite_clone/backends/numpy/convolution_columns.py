@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.kit_index import as_strided
+from tensorflow_lite_clone.backends.numpy.primitives.indexing import as_strided
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import Ints, padded_size

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.few import FEW, constant
-from tensorflow_lite_clone.backends.numpy.kit_reduce import MANY
+from tensorflow_lite_clone.backends.numpy.primitives.reductions import MANY
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 

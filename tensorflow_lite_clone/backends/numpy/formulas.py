@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy import kit
+from tensorflow_lite_clone.backends.numpy import primitives
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, is_op
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, is_primitive
@@ -153,7 +153,7 @@ class Words:
         return self._primitive(name)
 
     def _primitive(self, name: str) -> Any:
-        found = getattr(kit, name, None)
+        found = getattr(primitives, name, None)
         if found is None and is_primitive(name):
             found = getattr(np, name)
         if isinstance(found, (np.ufunc, type, float)):
@@ -184,14 +184,14 @@ class Words:
             raise NotPointwise("a choice between numbers")
         if kinds[0] != kinds[-1] or len(kinds) == 1 and kinds[0].kind != "f":
             raise NotPointwise("a choice between dtypes")
-        return condition.done(kit.where, (condition, x, y), kinds[0])
+        return condition.done(primitives.where, (condition, x, y), kinds[0])
 
     def astype(self, x: Any, dtype: Any, *, copy: bool = False) -> Symbol:
         """`x` in another dtype."""
         native = np.dtype(NATIVE.get(dtype, dtype))
         if not isinstance(x, Symbol) or x.dtype == native:
             raise NotPointwise("a cast to the same dtype")
-        return x.done(partial(kit.astype, dtype=native), (x,), native)
+        return x.done(partial(primitives.astype, dtype=native), (x,), native)
 
     def copy(self, x: Any) -> Any:
         """Another array of the same values."""
@@ -254,7 +254,7 @@ def _body(words: Words, call: Any, args: list[Any]) -> Callable[..., Any] | None
     if isinstance(call, partial) and call.args == (words.arrays,):  # the formula of an op
         return partial(call.func, words, **call.keywords)
     name = getattr(call, "__qualname__", "")
-    if getattr(kit, name, None) is call:
+    if getattr(primitives, name, None) is call:
         return vars(Words).get(name) and getattr(words, name)
     if name in TABLE and call.__name__ == "call":  # one with a form of the CPU's own
         return partial(words.run, TABLE[name])

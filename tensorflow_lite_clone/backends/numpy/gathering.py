@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.kit_index import add_at, summed_rows
+from tensorflow_lite_clone.backends.numpy.primitives.indexing import add_at, summed_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.dispatch.table import override

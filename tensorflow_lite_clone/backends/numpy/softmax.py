@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy import few
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
-from tensorflow_lite_clone.backends.numpy.kit_reduce import pick_last
+from tensorflow_lite_clone.backends.numpy.primitives.reductions import pick_last
 from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
 from tensorflow_lite_clone.dispatch.table import override
 

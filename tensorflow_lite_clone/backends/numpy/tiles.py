@@ -70,7 +70,7 @@ class Chain:
         self._join_axes()
         parts: list[Any] = list(steps)
         if compiled:
-            from tensorflow_lite_clone.backends.numpy.compiled.chains import loops
+            from tensorflow_lite_clone.backends.numba.chains import loops
 
             shapes = {id(operand.node): operand.shape for operand in operands}
             parts = loops(steps, shapes, len(self._axes), set(map(id, results)), updated)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.work import Work
-from tensorflow_lite_clone.ops.create import ones, zeros
+from tensorflow_lite_clone.ops.create.constructors import ones, zeros
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

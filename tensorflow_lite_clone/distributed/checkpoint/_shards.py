@@ -18,7 +18,7 @@ from tensorflow_lite_clone.distributed.distributed_c10d import get_world_size
 from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.tensor import DTensor
 from tensorflow_lite_clone.distributed.tensor._utils import compute_local_shape_and_global_offset
-from tensorflow_lite_clone.ops.create import zeros
+from tensorflow_lite_clone.ops.create.constructors import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 Offsets = tuple[int, ...]

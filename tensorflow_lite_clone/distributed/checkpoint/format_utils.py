@@ -26,7 +26,7 @@ from tensorflow_lite_clone.distributed.checkpoint.state_dict_loader import load
 from tensorflow_lite_clone.distributed.checkpoint.state_dict_saver import save
 from tensorflow_lite_clone.distributed.checkpoint.storage import StorageReader
 from tensorflow_lite_clone.futures import Future
-from tensorflow_lite_clone.ops.create import zeros
+from tensorflow_lite_clone.ops.create.constructors import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

@@ -25,7 +25,7 @@ from tensorflow_lite_clone.distributed.checkpoint.staging import boxes_on_host
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.state import _IncompatibleKeys
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -23,7 +23,7 @@ from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.memory import contiguous_format
+from tensorflow_lite_clone.ops.shape.memory import contiguous_format
 from tensorflow_lite_clone.storage import Lent
 from tensorflow_lite_clone.tensor import Parameter, Tensor, new_tensor
 

@@ -26,8 +26,8 @@ from typing import Any
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.distributed import collectives
 from tensorflow_lite_clone.distributed.distributed_c10d import ReduceOp, get_rank, get_world_size
-from tensorflow_lite_clone.ops.join import cat, stack
-from tensorflow_lite_clone.ops.memory import contiguous_format
+from tensorflow_lite_clone.ops.shape.join import cat, stack
+from tensorflow_lite_clone.ops.shape.memory import contiguous_format
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

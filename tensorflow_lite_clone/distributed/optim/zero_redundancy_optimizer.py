@@ -11,7 +11,7 @@ from tensorflow_lite_clone.distributed.collectives import broadcast
 from tensorflow_lite_clone.distributed.distributed_c10d import _get_default_group
 from tensorflow_lite_clone.distributed.objects import gather_object
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_map

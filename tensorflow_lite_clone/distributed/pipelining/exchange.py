@@ -16,7 +16,7 @@ from tensorflow_lite_clone.distributed.point_to_point import (
 )
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import Work
-from tensorflow_lite_clone.ops.create import empty, tensor
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 #: What a process gives to another: activations, or gradients with None where there is none.

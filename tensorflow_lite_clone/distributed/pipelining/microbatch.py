@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.slices import tensor_split
+from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.slices import tensor_split
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
 

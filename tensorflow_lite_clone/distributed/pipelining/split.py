@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.distributed.pipelining.stage import PipelineStage
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.generators import default_states, restore
+from tensorflow_lite_clone.ops.random.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_leaves
 

@@ -22,8 +22,9 @@ from tensorflow_lite_clone.distributed.tensor._layout import (
 )
 from tensorflow_lite_clone.distributed.tensor._moves import move, moved
 from tensorflow_lite_clone.distributed.tensor.placement_types import Partial, Replicate, Shard
-from tensorflow_lite_clone.ops import create, random  # noqa: F401  which enter the face
-from tensorflow_lite_clone.ops.memory import contiguous_format
+from tensorflow_lite_clone.ops.create import constructors  # noqa: F401  which enter the face
+from tensorflow_lite_clone.ops.random import sampling  # noqa: F401  which enter the face
+from tensorflow_lite_clone.ops.shape.memory import contiguous_format
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 

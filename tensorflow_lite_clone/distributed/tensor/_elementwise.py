@@ -26,7 +26,7 @@ from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Replicate,
     Shard,
 )
-from tensorflow_lite_clone.ops._elementwise import Pointwise
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
 from tensorflow_lite_clone.tensor import Tensor
 
 _OPERATORS = """

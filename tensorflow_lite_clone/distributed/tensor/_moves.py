@@ -34,8 +34,8 @@ from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Replicate,
     Shard,
 )
-from tensorflow_lite_clone.ops.join import cat, stack
-from tensorflow_lite_clone.ops.memory import contiguous_format
+from tensorflow_lite_clone.ops.shape.join import cat, stack
+from tensorflow_lite_clone.ops.shape.memory import contiguous_format
 from tensorflow_lite_clone.tensor import Tensor
 
 

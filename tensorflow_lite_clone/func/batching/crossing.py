@@ -19,10 +19,10 @@ from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
 from tensorflow_lite_clone.func.batching.words import announce
 from tensorflow_lite_clone.ops._samples import loops
-from tensorflow_lite_clone.ops.generators import preparations as drawing_tensors
-from tensorflow_lite_clone.ops.generators import questions as drawing_questions
-from tensorflow_lite_clone.ops.generators import redirections
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.random.generators import preparations as drawing_tensors
+from tensorflow_lite_clone.ops.random.generators import questions as drawing_questions
+from tensorflow_lite_clone.ops.random.generators import redirections
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten

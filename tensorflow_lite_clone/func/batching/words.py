@@ -36,7 +36,7 @@ def rule_of(name: str) -> Callable[..., Any] | None:
 
 
 class Words:
-    """A kit: the base backend's words under their rules."""
+    """The primitives of the base backend under their rules."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 from tensorflow_lite_clone.core.dtypes import bool_, int32
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.ops.create import ones, zeros
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import ones, zeros
+from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 
 _DEFAULT_BLOCK = 128  # PyTorch's, which suits its kernels

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.torch_function import disabled
-from tensorflow_lite_clone.ops.create import ones
+from tensorflow_lite_clone.ops.create.constructors import ones
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]

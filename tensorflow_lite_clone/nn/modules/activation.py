@@ -12,7 +12,7 @@ from tensorflow_lite_clone.nn.modules.linear import NonDynamicallyQuantizableLin
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.nn.parameter import Parameter
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

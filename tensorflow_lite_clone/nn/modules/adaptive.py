@@ -13,7 +13,7 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn.modules.container import ModuleList, Sequential
 from tensorflow_lite_clone.nn.modules.linear import Linear
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]

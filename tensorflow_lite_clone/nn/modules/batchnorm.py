@@ -14,7 +14,7 @@ from tensorflow_lite_clone.nn.parameter import (
     UninitializedBuffer,
     UninitializedParameter,
 )
-from tensorflow_lite_clone.ops.create import empty, ones, scalar_tensor, zeros
+from tensorflow_lite_clone.ops.create.constructors import empty, ones, scalar_tensor, zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

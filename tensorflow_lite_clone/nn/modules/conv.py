@@ -12,7 +12,7 @@ from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.utils import _ntuple, _reverse_repeat_tuple
 from tensorflow_lite_clone.nn.parameter import Parameter, UninitializedParameter
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

@@ -11,7 +11,7 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter, UninitializedParameter
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]

@@ -31,8 +31,8 @@ from tensorflow_lite_clone.nn.modules.state import (
     Stateful,
     _IncompatibleKeys,  # noqa: F401
 )
-from tensorflow_lite_clone.ops.convert import parse_to
-from tensorflow_lite_clone.ops.create import empty_like
+from tensorflow_lite_clone.ops.create.constructors import empty_like
+from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.conversion import get_swap_module_params_on_conversion
 from tensorflow_lite_clone.nn.modules.hooks import Hooks, RemovableHandle, add_hook
 from tensorflow_lite_clone.nn.parameter import Parameter, is_lazy
-from tensorflow_lite_clone.ops.create import from_numpy
+from tensorflow_lite_clone.ops.create.constructors import from_numpy
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"  # packages look for keys that end so

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.nn.modules.dropout import Dropout
 from tensorflow_lite_clone.nn.modules.linear import Linear
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.normalization import LayerNorm
-from tensorflow_lite_clone.ops.create import full
+from tensorflow_lite_clone.ops.create.constructors import full
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.nn.parallel.scatter_gather import device_of
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = [

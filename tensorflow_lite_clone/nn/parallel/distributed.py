@@ -30,7 +30,7 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.sparse import Embedding, EmbeddingBag
 from tensorflow_lite_clone.nn.parallel._containers import moved, tensors_in
 from tensorflow_lite_clone.nn.parameter import is_lazy
-from tensorflow_lite_clone.ops.create import tensor
+from tensorflow_lite_clone.ops.create.constructors import tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["DistributedDataParallel"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]

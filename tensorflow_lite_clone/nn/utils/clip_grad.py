@@ -8,9 +8,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.create import scalar_tensor
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.norms import vector_norm
+from tensorflow_lite_clone.ops.create.constructors import scalar_tensor
+from tensorflow_lite_clone.ops.linalg.norms import vector_norm
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.ops.update import (
     by_device,
     clamp_each,

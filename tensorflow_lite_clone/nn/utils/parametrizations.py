@@ -18,13 +18,13 @@ from tensorflow_lite_clone.nn.utils._largest_singular_value import (
 )
 from tensorflow_lite_clone.nn.utils.parametrize import register_parametrization
 from tensorflow_lite_clone.nn.utils.weight_norm import with_norms
-from tensorflow_lite_clone.ops.create import eye
-from tensorflow_lite_clone.ops.decompositions import geqrf
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.matrix_functions import matrix_exp
-from tensorflow_lite_clone.ops.native_forms import norm_except_dim
-from tensorflow_lite_clone.ops.reflections import householder_product
-from tensorflow_lite_clone.ops.solve import linalg_solve
+from tensorflow_lite_clone.ops.compat.native_forms import norm_except_dim
+from tensorflow_lite_clone.ops.create.constructors import eye
+from tensorflow_lite_clone.ops.linalg.householder import householder_product
+from tensorflow_lite_clone.ops.linalg.matrix_functions import matrix_exp
+from tensorflow_lite_clone.ops.linalg.qr import geqrf
+from tensorflow_lite_clone.ops.linalg.solve import linalg_solve
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]

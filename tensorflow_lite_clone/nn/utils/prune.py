@@ -13,7 +13,7 @@ from typing import Any
 
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.utils.convert_parameters import parameters_to_vector
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

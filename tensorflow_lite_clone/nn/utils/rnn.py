@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType, int64
-from tensorflow_lite_clone.ops.create import as_tensor
-from tensorflow_lite_clone.ops.create import tensor as make_tensor
-from tensorflow_lite_clone.ops.join import cat
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
+from tensorflow_lite_clone.ops.create.constructors import tensor as make_tensor
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -16,7 +16,7 @@ from tensorflow_lite_clone.nn.utils._largest_singular_value import (
     outputs_dim,
     random_direction,
 )
-from tensorflow_lite_clone.ops.svd import pinverse
+from tensorflow_lite_clone.ops.linalg.svd import pinverse
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

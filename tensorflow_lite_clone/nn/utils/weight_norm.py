@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
-from tensorflow_lite_clone.ops.native_forms import norm_except_dim
+from tensorflow_lite_clone.ops.compat.native_forms import norm_except_dim
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]

@@ -11,7 +11,7 @@ import numpy as np
 from tensorflow_lite_clone.onnx._graph import Graph, Traced, rule
 from tensorflow_lite_clone.onnx._sizes import Varying, varies
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
-from tensorflow_lite_clone.ops._resample import windows
+from tensorflow_lite_clone.ops.nn._resample import windows
 
 
 def _windows(op: Traced) -> dict[str, Any]:

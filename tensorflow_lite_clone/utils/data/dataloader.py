@@ -24,7 +24,7 @@ from tensorflow_lite_clone.utils.data.sampler import (
 )
 
 if TYPE_CHECKING:
-    from tensorflow_lite_clone.ops.generators import Generator
+    from tensorflow_lite_clone.ops.random.generators import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 

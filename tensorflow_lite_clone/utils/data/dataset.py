@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.generators import Generator, default_generator
+from tensorflow_lite_clone.ops.random.generators import Generator, default_generator
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.data.sampler import shuffled
 

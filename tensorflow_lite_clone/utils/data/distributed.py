@@ -7,7 +7,7 @@ from itertools import cycle, islice
 from typing import Any
 
 from tensorflow_lite_clone.core.signature import whole_number
-from tensorflow_lite_clone.ops.generators import Generator
+from tensorflow_lite_clone.ops.random.generators import Generator
 from tensorflow_lite_clone.utils.data.sampler import Sampler, shuffled
 
 # () -> (number of processes, own rank). The distributed room, which lies above this one, sets it

@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from tensorflow_lite_clone.core.dtypes import float64, int64
-from tensorflow_lite_clone.ops.create import as_tensor, empty
-from tensorflow_lite_clone.ops.generators import Generator
-from tensorflow_lite_clone.ops.random import multinomial, randint, randperm
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, empty
+from tensorflow_lite_clone.ops.random.generators import Generator
+from tensorflow_lite_clone.ops.random.sampling import multinomial, randint, randperm
 from tensorflow_lite_clone.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)

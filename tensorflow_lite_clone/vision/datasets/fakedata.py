@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import random
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.random import randint
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.random.sampling import randint
 from tensorflow_lite_clone.vision.datasets.vision import VisionDataset
 from tensorflow_lite_clone.vision.transforms.functional import to_pil_image
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.create import from_numpy
+from tensorflow_lite_clone.ops.create.constructors import from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._idx import read_idx
 from tensorflow_lite_clone.vision._pillow import has_pillow, pillow

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.ops.progressions import arange
-from tensorflow_lite_clone.ops.rearrange import roll
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.rearrange import roll
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["shifted_window_attention"]

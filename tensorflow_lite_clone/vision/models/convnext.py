@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.create import full
+from tensorflow_lite_clone.ops.create.constructors import full
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import zero_bias

@@ -10,7 +10,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model

@@ -10,7 +10,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._presets import MEAN, STD

@@ -9,9 +9,9 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.create import full, zeros
-from tensorflow_lite_clone.ops.join import cat, meshgrid, stack
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import full, zeros
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.join import cat, meshgrid, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import zero_bias

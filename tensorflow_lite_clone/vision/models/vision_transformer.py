@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.create import empty, zeros
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.create.constructors import empty, zeros
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import (
     WeightsEnum,

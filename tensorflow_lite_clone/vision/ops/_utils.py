@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tensorflow_lite_clone.ops.create import full
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.create.constructors import full
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["check_roi_boxes_shape", "convert_boxes_to_roi_format"]

@@ -9,8 +9,8 @@ import numpy as np
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import float32, float64, int32, int64
-from tensorflow_lite_clone.ops.create import as_tensor, zeros
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, zeros
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._convert import STRAIGHT, box_convert
 

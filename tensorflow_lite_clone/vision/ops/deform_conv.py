@@ -8,9 +8,9 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["DeformConv2d", "deform_conv2d"]

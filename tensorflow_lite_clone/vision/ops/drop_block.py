@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]

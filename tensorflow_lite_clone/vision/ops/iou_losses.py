@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.ops.choice import where
+from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops.boxes import _angle, _upcast_non_float
 

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.functional import interpolate
-from tensorflow_lite_clone.ops.create import ones, zeros
+from tensorflow_lite_clone.ops.create.constructors import ones, zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [

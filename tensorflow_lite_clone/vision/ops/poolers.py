@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import convert_boxes_to_roi_format
 from tensorflow_lite_clone.vision.ops.boxes import box_area

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.ops.progressions import arange
+from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
 

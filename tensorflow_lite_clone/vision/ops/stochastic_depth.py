@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.ops.create import empty
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["StochasticDepth", "stochastic_depth"]

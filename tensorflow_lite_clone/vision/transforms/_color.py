@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.nn import Module
-from tensorflow_lite_clone.ops.create import empty, tensor
-from tensorflow_lite_clone.ops.random import randperm
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
+from tensorflow_lite_clone.ops.random.sampling import randperm
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
 from tensorflow_lite_clone.vision.transforms._draws import (

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.core.dtypes import (
     uint8,
 )
 from tensorflow_lite_clone.core.limits import iinfo
-from tensorflow_lite_clone.ops.create import as_tensor, from_numpy
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil, pillow
 

@@ -7,8 +7,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.ops.create import empty, tensor
-from tensorflow_lite_clone.ops.random import randint
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
+from tensorflow_lite_clone.ops.random.sampling import randint
 
 ATTEMPTS = 10  # to find a rectangle that fits
 

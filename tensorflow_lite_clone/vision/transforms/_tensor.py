@@ -7,9 +7,9 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, float32, int64, uint8
 from tensorflow_lite_clone.nn import functional as nn_functional
-from tensorflow_lite_clone.ops.create import ones, tensor
-from tensorflow_lite_clone.ops.join import cat, stack
-from tensorflow_lite_clone.ops.progressions import arange, linspace
+from tensorflow_lite_clone.ops.create.constructors import ones, tensor
+from tensorflow_lite_clone.ops.create.progressions import arange, linspace
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
 from tensorflow_lite_clone.vision.transforms._shapes import (

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tensorflow_lite_clone.core.dtypes import DType, float32, uint8
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.nn import functional as nn_functional
-from tensorflow_lite_clone.ops.choice import where
-from tensorflow_lite_clone.ops.create import full, zeros_like
-from tensorflow_lite_clone.ops.join import stack
-from tensorflow_lite_clone.ops.progressions import linspace
+from tensorflow_lite_clone.ops.create.constructors import full, zeros_like
+from tensorflow_lite_clone.ops.create.progressions import linspace
+from tensorflow_lite_clone.ops.pointwise.choice import where
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms._convert import convert_image_dtype
 from tensorflow_lite_clone.vision.transforms._tensor import as_batch, from_batch

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.nn import Module
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.join import cat
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
 from tensorflow_lite_clone.vision.transforms._draws import (

@@ -8,10 +8,10 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.nn import Module
-from tensorflow_lite_clone.ops.create import empty, tensor
-from tensorflow_lite_clone.ops.progressions import arange, linspace
-from tensorflow_lite_clone.ops.random import randint
-from tensorflow_lite_clone.ops.random_gamma import sample_dirichlet
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
+from tensorflow_lite_clone.ops.create.progressions import arange, linspace
+from tensorflow_lite_clone.ops.random.gamma import sample_dirichlet
+from tensorflow_lite_clone.ops.random.sampling import randint
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
 from tensorflow_lite_clone.vision.transforms._draws import integer

@@ -17,8 +17,8 @@ from tensorflow_lite_clone.distributed.flat_buffer import FlatBuffer
 from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.futures import Future
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.generators import Generator
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.random.generators import Generator
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["PowerSGDState", "powerSGD_hook"]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.core.dtypes import float64
-from tensorflow_lite_clone.ops.create import as_tensor, tensor
-from tensorflow_lite_clone.ops.join import stack
+from tensorflow_lite_clone.ops.create.constructors import as_tensor, tensor
+from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
 # Kinds of NumPy dtypes that no tensor holds: bytes, str, object.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorflow_lite_clone.ops.create import as_tensor
+from tensorflow_lite_clone.ops.create.constructors import as_tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.data._utils.collate import (
     collate_tensor_fn,

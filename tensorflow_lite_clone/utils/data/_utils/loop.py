@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.ops.generators import default_generator
+from tensorflow_lite_clone.ops.random.generators import default_generator
 from tensorflow_lite_clone.utils.data._utils.channel import Channel, Parcel, pack
 from tensorflow_lite_clone.utils.data._utils.fetch import _DatasetKind
 from tensorflow_lite_clone.utils.data._utils.worker import WorkerInfo, set_worker_info

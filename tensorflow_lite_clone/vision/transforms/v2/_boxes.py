@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32
-from tensorflow_lite_clone.ops.create import tensor
-from tensorflow_lite_clone.ops.join import cat, stack
+from tensorflow_lite_clone.ops.create.constructors import tensor
+from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms._shapes import (
     borders,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.ops.create import empty, tensor
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import _color
 from tensorflow_lite_clone.vision.transforms._draws import (

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.nn import ModuleList
-from tensorflow_lite_clone.ops.create import tensor
-from tensorflow_lite_clone.ops.random import multinomial, randperm
+from tensorflow_lite_clone.ops.create.constructors import tensor
+from tensorflow_lite_clone.ops.random.sampling import multinomial, randperm
 from tensorflow_lite_clone.vision.transforms._draws import chance
 from tensorflow_lite_clone.vision.transforms.v2._transform import Transform
 

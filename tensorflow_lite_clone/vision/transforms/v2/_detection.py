@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import bool_
-from tensorflow_lite_clone.ops.create import empty
-from tensorflow_lite_clone.ops.random import randperm
+from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.random.sampling import randperm
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
 from tensorflow_lite_clone.vision.transforms._draws import chance, integer, uniform

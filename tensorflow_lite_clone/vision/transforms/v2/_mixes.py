@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.distributions import Beta
 from tensorflow_lite_clone.nn.functional import one_hot
-from tensorflow_lite_clone.ops.create import tensor
+from tensorflow_lite_clone.ops.create.constructors import tensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
 from tensorflow_lite_clone.vision._pillow import is_pil

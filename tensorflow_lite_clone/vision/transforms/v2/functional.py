@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.core.dtypes import DType, float32, int32, uint8
-from tensorflow_lite_clone.ops.create import empty_like
+from tensorflow_lite_clone.ops.create.constructors import empty_like
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms import _shapes, _tensor

@@ -1,0 +1,1 @@
+"""Names of PyTorch's that other packages ask for: older, private and lower-level forms."""

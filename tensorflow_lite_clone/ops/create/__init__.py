@@ -1,0 +1,1 @@
+"""Making and converting tensors."""

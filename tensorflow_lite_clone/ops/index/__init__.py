@@ -1,0 +1,1 @@
+"""Reads and writes at indices, sorting and searching."""

@@ -1,0 +1,315 @@
+"""The general path of pointwise functions: promotion, refusals, recording, in-place writing.
+
+`_pointwise` has the flat path for the usual one or two operands of one dtype; whatever does not
+fit there comes here, and so do functions with parameters or with three operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+from tensorflow_lite_clone.autograd.apply import (
+    common_backend,
+    current_edge,
+    edges_of,
+    record,
+    together,
+    wrap_freely,
+)
+from tensorflow_lite_clone.autograd.inplace import (
+    check_inplace,
+    check_result,
+    check_writable,
+    into,
+    record_inplace,
+    write,
+)
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.signature import checked
+from tensorflow_lite_clone.dispatch import costs, hooks
+from tensorflow_lite_clone.dispatch.op import TABLE, Op
+from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
+from tensorflow_lite_clone.dispatch.stored import refuse_in_place
+from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops.pointwise._operands import (
+    as_number,
+    as_operands,
+    no_halves,
+    operand_dtype,
+)
+from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
+from tensorflow_lite_clone.storage import Storage, as_laid
+from tensorflow_lite_clone.tensor import Tensor
+
+
+class Pointwise(Op):
+    """An op that works element by element on operands of one dtype, which broadcast."""
+
+    cost = costs.elementwise
+    floating = False  # integers become the default dtype
+    refuses = ""  # kinds of the operands' common dtype that it does not serve
+    check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
+    any_layout = True
+    layout = elementwise
+    kinds = "biuc"  # the kinds to look at more closely: refused or promoted
+    function: Any = None  # the function over Tensors that a row of `_pointwise` makes of the op
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not (cls.differentiable or cls.primitive):
+            cls.cost = costs.Cost()  # it may be a comparison, which counts nothing
+        cls.kinds = "biufc" if cls.check else cls.refuses + ("biu" if cls.floating else "")
+
+
+def op_of_doubles(name: str, forward: str | Callable[..., Any]) -> type[Pointwise]:
+    """An op without gradient in float32 and float64 only; one that is a primitive by its name."""
+    primitive = forward if isinstance(forward, str) else None
+    body = {
+        "name": name,
+        "primitive": primitive,
+        "forward": forward if primitive is None else lambda F, x: getattr(F, primitive)(x),
+        "floating": True,
+        "refuses": "c",
+        "check": staticmethod(no_halves(name)),
+    }
+    return type(name, (Pointwise,), body)
+
+
+def refuse(name: str, dtype: DType) -> NoReturn:
+    """Raise torch's error for a dtype that a function does not serve."""
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+
+
+def wrong_operands(name: str, *values: Any) -> TypeError:
+    """The error for operands that are neither Tensors nor numbers."""
+    seen = ", ".join(type(value).__name__ for value in values)
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({seen}), but expected "
+        "Tensors, or a Tensor and numbers"
+    )
+
+
+def prepare(op: type[Pointwise], input: Any) -> Tensor:
+    """The operand of a function of one tensor, cast where the op asks for it."""
+    expect_tensor(op.name, input)
+    dtype = input.dtype
+    kind = dtype.kind
+    if op.check is not None:
+        op.check((input,))
+    if kind in op.refuses:
+        refuse(op.name, dtype)
+    if op.floating and kind in "biu":
+        return as_operands((input,), get_default_dtype())[0]
+    return input
+
+
+def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
+    """Tensors and numbers as Tensors of one dtype; None when one is neither.
+
+    Raises RuntimeError (NotImplementedError) for dtypes that the op refuses.
+    """
+    first = values[0]
+    if isinstance(first, Tensor):  # the usual case: tensors of one dtype that needs no care
+        storage = first._storage
+        native, backend = storage.laid.dtype, storage.backend
+        if backend.dtypes[native].kind not in op.kinds:
+            for value in values:
+                if (
+                    not isinstance(value, Tensor)
+                    or value._storage.laid.dtype is not native
+                    or value._storage.backend is not backend
+                ):
+                    break
+            else:
+                return list(values)
+    known: list[Any] = []
+    tensors = 0
+    for value in values:
+        if isinstance(value, Tensor):
+            tensors += 1
+        else:
+            value = as_number(value)
+            if value is None:
+                return None
+        known.append(value)
+    if not tensors:
+        return None
+    if op.check is not None:
+        op.check(tuple(known))
+    dtype = operand_dtype(*known)
+    if dtype.kind in op.refuses:
+        refuse(op.name, dtype)
+    if op.floating and dtype.kind in "biu":
+        dtype = get_default_dtype()
+    return as_operands(tuple(known), dtype)
+
+
+def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
+    """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
+    storages = tuple([operand._storage for operand in operands])
+    backend = common_backend(storages, op)
+    if backend is None:
+        operands = together(operands, op)
+        storages = tuple([operand._storage for operand in operands])
+        backend = storages[0].backend
+    result = _run(op, backend, storages, parameters)
+    output = wrap_freely(result, backend, storages)
+    if op.differentiable and mode.grad:
+        edges, mask = edges_of(operands)
+        if mask:
+            record(output, op, backend, edges, mask, storages, parameters)
+    return output
+
+
+def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
+    arrays = tuple(as_laid(storages) if backend.lays else [s.array for s in storages])
+    try:
+        result = run(op, backend, arrays, parameters)
+        return in_order(op, backend, result, arrays, parameters)
+    except ValueError:
+        broadcast_shapes(*[array.shape for array in arrays])
+        raise
+
+
+def write_pointwise(
+    op: type[Pointwise], target: Any, others: tuple = (), parameters: dict | None = None
+) -> Any:
+    """``target = op(target, *others)`` in place; computed in the promoted dtype, then cast.
+
+    NotImplemented when an operand is neither a Tensor nor a number.
+    """
+    parameters = parameters or {}
+    if others:
+        if not isinstance(target, Tensor):
+            raise wrong_operands(f"{op.name}_", target, *others)
+        operands = promote(op, (target, *others))
+        if operands is None:
+            return NotImplemented
+    else:
+        operands = [prepare(op, target)]
+    edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
+    check_inplace(target, bool(mask))
+    storages = tuple([operand._storage for operand in operands])
+    backend = common_backend(storages, op)
+    if backend is None:
+        operands = list(into(target, together(tuple(operands), op)))
+        storages = tuple([operand._storage for operand in operands])
+        backend = storages[0].backend
+    array = target._storage.laid
+    fits = operands[0] is target and all(
+        [broadcasts_to(storage.laid.shape, array.shape) for storage in storages[1:]]
+    )
+    writer = backend.writers[op] if fits else None
+    if writer is None:
+        result = _run(op, backend, storages, parameters)
+        check_result(op.name, target, result, backend)
+    recorded: type[Op] = op
+    if mask and not op.differentiable:  # a comparison: its gradient is zero, as that of signs
+        recorded, edges, mask, parameters = TABLE["sign"], edges[:1], mask & 1, {}  # type: ignore
+    if mask:
+        storages = _kept(storages, recorded.plans[mask].saves, target._storage)
+    if writer is None:
+        write(target, result)
+    else:
+        check_writable(array)
+        arrays = [storage.laid for storage in storages[1:]]
+        call = partial(_written, op, writer, target, arrays, parameters)
+        hooks.writing(op, call, (array, *arrays), parameters)
+        target._storage.bump()
+    if mask:
+        record_inplace(recorded, target, backend, edges, mask, storages, parameters)
+    return target
+
+
+def _written(
+    op: type[Op], writer: Callable[..., Any], target: Tensor, others: list, parameters: dict
+) -> None:
+    """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
+    backend, array = target._storage.backend, target._storage.laid
+    try:
+        done = writer(array, *others, **parameters)
+    except TypeError:
+        refuse_in_place(op, backend, (array, *others))
+    if done is False:
+        result = run(op, backend, (array, *others), parameters)
+        check_result(op.name, target, result, backend)
+        backend.write(array, result)
+
+
+def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:
+    """The operands' storages; what backward wants of the memory that is overwritten is copied."""
+    memory = target.root or target
+    return tuple(
+        [
+            Storage(storage.backend.F.copy(storage.laid), storage.backend)
+            if index in saves and (storage.root or storage) is memory
+            else storage
+            for index, storage in enumerate(storages)
+        ]
+    )
+
+
+def broadcasts_to(shape: tuple, target: tuple) -> bool:
+    """Whether an array of `shape` can be written into one of shape `target`."""
+    if shape == target:
+        return True
+    extra = len(target) - len(shape)
+    if extra < 0:
+        return False
+    return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
+
+
+def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
+    """A pointwise function of one tensor."""
+    if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
+        input = prepare(op, input)
+    storage = input._storage
+    backend = storage.backend
+    arrays = (storage.laid,)
+    result = in_order(op, backend, run(op, backend, arrays, parameters), arrays, parameters)
+    output = wrap_freely(result, backend, (storage,))
+    if op.differentiable and mode.grad:
+        edge = input._edge if input._view is None else current_edge(input)
+        if edge is not None:
+            record(output, op, backend, (edge,), 1, (storage,), parameters)
+    return output
+
+
+def pointwise(
+    op: type[Pointwise], *values: Any, inplace: bool = False, out: Any = None, **parameters: Any
+) -> Tensor:
+    """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
+    if len(values) == 1 and not inplace and out is None:
+        return _of_one(op, values[0], parameters)
+    if inplace:
+        result = write_pointwise(op, values[0], values[1:], parameters)
+        if result is NotImplemented:
+            raise wrong_operands(f"{op.name}_", *values)
+        return result
+    if len(values) == 1:
+        result = _of_one(op, values[0], parameters)
+    else:
+        operands = promote(op, values)
+        if operands is None:
+            raise wrong_operands(op.name, *values)
+        result = apply_pointwise(op, *operands, **parameters)
+    return result if out is None else write_out(op.name, out, result, values, elementwise=True)
+
+
+def inplace_form(function: Callable[..., Any], *places: str) -> Any:
+    """Export the in-place twin of a function that has a parameter `inplace`."""
+
+    def function_(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(input, *args, inplace=True, **kwargs)
+
+    function_.__name__ = function_.__qualname__ = f"{function.__name__}_"
+    function_.__doc__ = f"In-place form of `{function.__name__}`."
+    exported = checked(function_)
+    export(exported, *places, name=function_.__name__)
+    return exported

@@ -1,0 +1,482 @@
+"""The machinery behind the tables of pointwise functions.
+
+A row of a table (see `arithmetic` and its neighbours) becomes an op, its public function, its
+method, its in-place twin and its ``out=`` form; nothing of that is written again per function.
+The functions made here are the hottest of the whole package, hence flat rather than short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
+from tensorflow_lite_clone.autograd.autocast import active as autocast
+from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.autograd.inplace import write_array
+from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.outputs import write_out
+from tensorflow_lite_clone.backends.base import MANY
+from tensorflow_lite_clone.core.errors import NotStrided
+from tensorflow_lite_clone.core.interception import try_overrides
+from tensorflow_lite_clone.core.public import export
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.core.signature import also_self
+from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.dispatch.result_layout import in_order
+from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
+from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.ops.pointwise._elementwise import (
+    Pointwise,
+    apply_pointwise,
+    broadcasts_to,
+    prepare,
+    promote,
+    write_pointwise,
+    wrong_operands,
+)
+from tensorflow_lite_clone.ops.pointwise._operands import as_number
+from tensorflow_lite_clone.ops.reduce._arguments import (
+    expect_tensor,
+    override_or_raise,
+    override_or_type_error,
+)
+from tensorflow_lite_clone.storage import Free, Storage, freely
+from tensorflow_lite_clone.tensor import Parameter, Tensor
+
+_new = object.__new__
+_NO_PARAMETERS: dict = {}
+_Gradient = Callable[..., Any] | None
+
+
+def unary(
+    name: str,
+    forward: str | Callable[..., Any] | None = None,
+    *,
+    x: _Gradient = None,
+    c: Mapping[str, str] | None = None,
+    constant: bool = False,
+    label: str | None = None,
+    floating: bool = False,
+    refuses: str = "",
+    check: Callable[[tuple], None] | None = None,
+    places: tuple[str, ...] = ("torch", "method"),
+    inplace: tuple[str, ...] | None = None,
+    alias: tuple[str, ...] = (),
+    special: tuple[str, ...] = (),
+    document: str | None = None,
+) -> Any:
+    """A row ``y = forward(x)``: a primitive or a function over F, and ``backward_x``.
+
+    The gradient of `constant` rows is constant between steps (`Op.constant_in`); `floating` rows
+    turn integers into the default dtype first; dtypes of the kinds in `refuses` raise
+    NotImplementedError. The function is exported from `places` under its name and every
+    `alias` (from ``torch.special`` under the names `special`), and its twin ``name_`` from
+    `inplace`; without places it is the caller's to export, and the twin its attribute `inplace`.
+    """
+    body = {
+        "backward_x": x,
+        "c": c,
+        "floating": floating,
+        "refuses": refuses,
+        "check": check,
+        "constant_in": ("x",) if constant else (),
+    }
+    op = _make_op(name, name if forward is None else forward, label, body, 1)
+    calls = op.calls
+    differentiable = op.differentiable
+    slow = _native_kinds(refuses + ("biu" if floating or check else ""))
+
+    @calls_cast_operands(name)
+    def function(input, *, out=None):
+        try:
+            storage = input._storage
+        except AttributeError as error:
+            return override_or_raise(error, function, input)
+        except NotStrided as reason:
+            return reason.answer(name, input)
+        array = storage.laid
+        if slow and array.dtype.kind in slow:
+            input = prepare(op, input)
+            storage = input._storage
+            array = storage.laid
+        if autocast and out is None:
+            (input,) = cast_operands(function, input)
+            storage = input._storage
+            array = storage.laid
+        backend = storage.backend
+        try:
+            call = calls[backend]
+        except KeyError:
+            call = prepared(op, backend)
+        try:
+            result = call(array) if array.size < MANY else backend.large(call, array)
+        except REFUSALS:
+            result = calculated(op, backend, call, (array,))
+        if array.ndim > 1 and not backend.is_contiguous(array):
+            result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
+        if type(result) is not backend.array_type:
+            result = backend.asarray(result)
+        if storage.__class__ is Free:
+            made = freely(result, backend, (storage,))
+        else:
+            made = _new(Storage)
+            made.array = result
+            made.backend = backend
+            made.version = 0
+            made.root = None
+        output = _new(Tensor)
+        output._storage = made
+        output._edge = None
+        output._view = None
+        if differentiable:
+            edge = input._edge if input._view is None else current_edge(input)
+            if edge is not None and mode.grad:
+                record(output, op, backend, (edge,), 1, (storage,))
+        if out is not None:
+            return write_out(name, out, output, (input,), elementwise=True)
+        return output
+
+    def function_(input):
+        # The flat path: nothing to promote, nothing to record.
+        if isinstance(input, Tensor):
+            try:
+                storage = input._storage
+            except NotStrided as reason:
+                return reason.answer(f"{name}_", input)
+            array = storage.laid
+            if (
+                not (slow and array.dtype.kind in slow)
+                and not (mode.grad and (input._edge is not None or input._view is not None))
+                and 0 not in array.strides
+            ):
+                backend = storage.backend
+                writer = None if hooks.writers else backend.writers[op]
+                if writer is not None and writer(array) is not False:
+                    storage.bump()
+                    return input
+                result = run(op, backend, (array,), {})
+                if result.dtype is array.dtype:
+                    write_array(backend, array, result)
+                    storage.bump()
+                    return input
+        else:
+            return override_or_type_error(function_, input)
+        return write_pointwise(op, input)
+
+    if inplace is None:
+        inplace = tuple([place for place in places if place in ("torch", "method")])
+    _publish(op, function, function_, places, inplace, alias, special, document)
+    return function
+
+
+def binary(
+    name: str,
+    forward: str | Callable[..., Any] | None = None,
+    *,
+    x: _Gradient = None,
+    y: _Gradient = None,
+    label: str | None = None,
+    floating: bool = False,
+    refuses: str = "",
+    numbers: bool = True,
+    number_first: bool = True,
+    check: Callable[[tuple], None] | None = None,
+    assign: Callable[[Any, Any], Any] | None = None,
+    operators: tuple[str, str | None, str | None] | None = None,
+    places: tuple[str, ...] = ("torch", "method"),
+    inplace: tuple[str, ...] = ("method",),
+    alias: tuple[str, ...] = (),
+    special: tuple[str, ...] = (),
+    arrays: bool = False,
+    self_named: bool = False,
+    document: str | None = None,
+) -> Any:
+    """A row ``z = forward(x, y)`` with gradients ``backward_x`` and ``backward_y``.
+
+    `operators` names the Python operators, as (``__add__``, ``__radd__``, ``__iadd__``); they are
+    functions of their own because they answer NotImplemented to operands they do not know.
+    ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
+    `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
+    numbers all the same), with `number_first` off the first is one. With `arrays` the operators
+    take the device's own arrays. With `self_named` the first operand may be named so, outside of
+    `Tensor`. The rest is as in `unary`.
+    """
+    body = {
+        "backward_x": x,
+        "backward_y": y,
+        "floating": floating,
+        "refuses": refuses,
+        "check": check,
+        "write": None if assign is None else lambda F, x, y: assign(x, y),
+        "assign": assign,
+    }
+    op = _make_op(name, name if forward is None else forward, label, body, 2)
+    calls = op.calls
+    differentiable = op.differentiable
+    slow = _native_kinds(refuses + ("biu" if floating else ""))
+
+    @calls_cast_operands(name)
+    def general(input, other):
+        if autocast:
+            input, other = cast_operands(general, input, other)
+        operands = promote(op, (input, other))
+        if operands is None and arrays and isinstance(input, Tensor):
+            backend = input._storage.backend
+            if isinstance(other, backend.array_type):
+                operands = promote(op, (input, wrap(other, backend)))
+        return NotImplemented if operands is None else apply_pointwise(op, *operands)
+
+    def operator(input, other):
+        kind = type(other)
+        if kind is Tensor or kind is Parameter:
+            a = input._storage
+            b = other._storage
+            left = a.laid
+            right = b.laid
+            backend = a.backend
+            if (
+                left.dtype is not right.dtype
+                or b.backend is not backend
+                or autocast
+                or (slow and left.dtype.kind in slow)
+            ):
+                return general(input, other)
+            free = a.__class__ is Free
+            if free is not (b.__class__ is Free) or (free and left.shape != right.shape):
+                return general(input, other)
+        elif kind is float or kind is int:
+            a = input._storage
+            left = a.laid
+            letter = left.dtype.kind
+            if (
+                autocast
+                or (letter not in "fV" and (letter != "i" or kind is float))
+                or (slow and letter in slow)
+            ):
+                return general(input, other)
+            backend = a.backend
+            right = backend.constant(other, left.dtype)
+            b, free = None, a.__class__ is Free
+        else:
+            result = general(input, other)
+            return try_overrides(operator, input, other) if result is NotImplemented else result
+        try:
+            call = calls[backend]
+        except KeyError:
+            call = prepared(op, backend)
+        try:
+            result = call(left, right) if left.size < MANY else backend.large(call, left, right)
+        except REFUSALS:
+            broadcast_shapes(left.shape, right.shape)  # raises torch's error
+            if check is not None:
+                check((input, other))
+            result = calculated(op, backend, call, (left, right))
+        if left.ndim > 1 and not backend.is_contiguous(left):
+            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
+        if type(result) is not backend.array_type:
+            result = backend.asarray(result)
+        if free:
+            made = freely(result, backend, (a, b))
+        else:
+            made = _new(Storage)
+            made.array = result
+            made.backend = backend
+            made.version = 0
+            made.root = None
+        output = _new(Tensor)
+        output._storage = made
+        output._edge = None
+        output._view = None
+        if differentiable:
+            first = input._edge if input._view is None else current_edge(input)
+            if b is None:
+                if first is not None and mode.grad:
+                    if op.plans[1].saves:
+                        b = Storage(right, backend)
+                    record(output, op, backend, (first, None), 1, (a, b))
+                return output
+            second = other._edge if other._view is None else current_edge(other)
+            if (first is not None or second is not None) and mode.grad:
+                mask = 1 if second is None else 2 if first is None else 3
+                record(output, op, backend, (first, second), mask, (a, b))
+        return output
+
+    def reflected(self, other):
+        kind = type(other)
+        try:
+            storage = self._storage
+        except AttributeError:
+            expect_tensor(name, self)
+            raise
+        right = storage.laid
+        letter = right.dtype.kind
+        if (
+            (kind is not float and kind is not int)
+            or (letter not in "fV" and (letter != "i" or kind is float))
+            or (slow and letter in slow)
+            or autocast
+            or storage.__class__ is Free
+        ):
+            result = general(other, self)
+            return try_overrides(reflected, self, other) if result is NotImplemented else result
+        backend = storage.backend
+        left = backend.constant(other, right.dtype)
+        result = run(op, backend, (left, right), {})
+        if right.ndim > 1 and not backend.is_contiguous(right):
+            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
+        output = wrap(result, backend)
+        if differentiable and mode.grad:
+            edge = self._edge if self._view is None else current_edge(self)
+            if edge is not None:
+                record(output, op, backend, (None, edge), 2, (Storage(left, backend), storage))
+        return output
+
+    def with_numbers(input, other, /):
+        if isinstance(input, Tensor):
+            return operator(input, other)
+        return general(input, other)
+
+    @calls_cast_operands(name)
+    def function(input, other, *, out=None):
+        if not isinstance(input, Tensor):
+            fits = numbers and number_first
+        elif not isinstance(other, Tensor):
+            fits = numbers and (not arrays or as_number(other) is not None)
+        else:
+            fits = True
+        if fits:
+            try:
+                result = with_numbers(input, other)
+            except NotStrided as reason:
+                return reason.answer(name, input, other)
+            if result is not NotImplemented:
+                return (
+                    result
+                    if out is None
+                    else write_out(name, out, result, (input, other), elementwise=True)
+                )
+        return override_or_raise(wrong_operands(name, input, other), function, input, other)
+
+    def assigning(self, other):
+        try:
+            if assign is not None and _assigned(op, self, other, slow):
+                return self
+            result = write_pointwise(op, self, (other,))
+            return try_overrides(assigning, self, other) if result is NotImplemented else result
+        except NotStrided as reason:
+            return reason.answer(f"{name}_", self, other)
+
+    def function_(input, other):
+        if numbers or isinstance(other, Tensor):
+            result = assigning(input, other)
+            if result is not NotImplemented:
+                return result
+        return override_or_raise(wrong_operands(f"{name}_", input, other), function_, input, other)
+
+    function.with_numbers = with_numbers
+    function.reflected = reflected
+    if operators is not None:
+        normal, mirrored, augmented = operators
+        for method, exported in (
+            (operator, normal),
+            (reflected, mirrored),
+            (assigning, augmented),
+        ):
+            if exported is not None:
+                method.__name__ = method.__qualname__ = exported
+                export(method, "method", name=exported)
+    _publish(op, function, function_, places, inplace, alias, special, document, self_named)
+    return function
+
+
+def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
+    """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
+    if mode.grad and (target._edge is not None or target._view is not None):
+        return False
+    storage = target._storage
+    array = storage.laid
+    dtype = array.dtype
+    kind = type(other)
+    if kind is Tensor or kind is Parameter:
+        if mode.grad and (other._edge is not None or other._view is not None):
+            return False
+        b = other._storage
+        right = b.laid
+        if right.dtype is not dtype or b.backend is not storage.backend:
+            return False
+        if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):
+            return False
+    elif kind is float or kind is int:
+        if dtype.kind != "f" and (dtype.kind != "i" or kind is float):
+            return False
+        right = storage.backend.constant(other, dtype)
+    else:
+        return False
+    if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
+        return False
+    assign = storage.backend.writers[op]
+    if hooks.writers:
+        hooks.writing(op, partial(assign, array, right), (array, right), {})
+    else:
+        try:
+            assign(array, right)
+        except TypeError:
+            refuse_in_place(op, storage.backend, (array, right))
+    storage.bump()
+    return True
+
+
+def _native_kinds(kinds: str) -> str:
+    # NumPy's letter for bfloat16, which is not its own, is V.
+    return kinds.replace("f", "fV")
+
+
+def _make_op(
+    name: str, forward: str | Callable[..., Any], label: str | None, body: dict, inputs: int
+) -> type[Pointwise]:
+    body = {key: value for key, value in body.items() if value is not None}
+    body["name"] = name
+    for plain in ("check", "assign"):
+        if plain in body:
+            body[plain] = staticmethod(body[plain])
+    if label is not None:
+        body["label"] = label
+    if isinstance(forward, str):
+        primitive = body["primitive"] = forward
+        if inputs == 1:
+            body["forward"] = lambda F, x: getattr(F, primitive)(x)
+        else:
+            body["forward"] = lambda F, x, y: getattr(F, primitive)(x, y)
+    else:
+        body["forward"] = forward
+    return type(name, (Pointwise,), body)
+
+
+def _publish(
+    op: type[Pointwise],
+    function: Any,
+    function_: Any,
+    places: tuple[str, ...],
+    inplace: tuple[str, ...],
+    alias: tuple[str, ...],
+    special: tuple[str, ...],
+    document: str | None,
+    self_named: bool = False,
+) -> None:
+    name = op.name
+    op.function = staticmethod(function)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = document
+    function_.__name__ = function_.__qualname__ = f"{name}_"
+    function_.__doc__ = f"In-place form of `{name}`."
+    function.inplace = function_
+    outside = also_self(function) if self_named else function
+    for exported in (name, *alias) if places else ():
+        for place in places:
+            export(function if place == "method" else outside, place, name=exported)
+        export(function_, *inplace, name=f"{exported}_")
+    for exported in special:
+        export(outside, "special", name=exported)

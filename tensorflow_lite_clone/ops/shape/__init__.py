@@ -1,0 +1,1 @@
+"""Views, copies and joins of tensors."""
