@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.accelerator import current_accelerator
 from tensorflow_lite_clone.autograd.mode import _set_grad_enabled as _set_grad_enabled
 from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import (
     ALL_DISABLED,
     ENABLED,
@@ -26,7 +27,13 @@ __all__ = ["Generator", "PyTorchFileReader", "TensorType"]
 _has_cuda = _has_mps = _has_xpu = False  # what the compiled module was built with: there is none
 
 _TensorMeta = type(Tensor)
-_nn = SimpleNamespace(_parse_to=parse_to)
+_nn = SimpleNamespace(
+    _parse_to=parse_to, log_sigmoid=EXPORTS["functional"]["logsigmoid"], **EXPORTS["functional"]
+)
+_fft, _linalg, _special = [
+    SimpleNamespace(**{f"{place}_{name}": value for name, value in EXPORTS[place].items()})
+    for place in ("fft", "linalg", "special")
+]
 
 
 _disabled_torch_function_impl = disabled

@@ -8,6 +8,7 @@ the functions that are wrapped are never called by a program.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
@@ -15,6 +16,8 @@ from typing import Any, NamedTuple
 
 #: A function that has other code for a while (see `interception`) -> one with its own.
 originals: dict[Any, Any] = {}
+#: A function -> those that do the same under other names, see `twin`.
+twins: dict[Any, list[Any]] = {}
 
 
 class Missing:
@@ -58,19 +61,42 @@ class Parameters(NamedTuple):
                 count -= 1
         return args[:count], named
 
+    def bound(
+        self, args: tuple, kwargs: dict[str, Any], names: tuple[str, ...]
+    ) -> tuple[tuple, dict[str, Any]]:
+        """All arguments of a call: those without defaults by position, others by keyword.
+
+        `names` are the parameters that count, in order, without any all; those before a star, if
+        there is one, are by position. Arguments that do not fit are given back as they are.
+        """
+        defaults = dict(zip(reversed(self.positional), reversed(self.defaults)))
+        defaults |= self.keyword_defaults
+        names = names or (*self.positional, *self.keywords)
+        values = {**dict(zip(self.positional, args)), **kwargs}
+        if "*" in names:
+            count = names.index("*")
+            required = list(names[:count])
+            names = (*required, *names[count + 1 :])
+        else:
+            required = [name for name in names if defaults.get(name, MISSING) is MISSING]
+        if not {*required} <= {*values} <= {*names}:
+            return args, kwargs
+        positional = (*[values.pop(name) for name in required], *args[len(self.positional) :])
+        rest = [name for name in names if name not in required]
+        return positional, {name: values.get(name, defaults[name]) for name in rest}
+
 
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
-    __slots__ = ("body", "change", "function", "names", "wrapper")
-
-    wrapper: Any
+    __slots__ = ("body", "change", "function", "names", "wrappers")
 
     def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
         self.names = names
         self.change = change
+        self.wrappers: list[Any] = []  # the wrapper, and its twins
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
@@ -79,17 +105,21 @@ class _Forwarder:
 
     def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Give the wrapper its code, and call it."""
-        wrapper = originals.get(self.wrapper, self.wrapper)
         function, parameters = self.function, self.parameters()
         names = self.names(parameters)
         if not {"function", *names}.isdisjoint((*parameters.positional, *parameters.keywords)):
             raise ValueError(f"{function.__name__} has a parameter that its wrapper uses")
-        wrapper.__globals__.update(names, function=function)
-        wrapper.__defaults__ = parameters.defaults
-        wrapper.__kwdefaults__ = parameters.keyword_defaults
-        own = parameters_of(function)
-        wrapper.__code__ = _code(function.__name__, self.body, parameters, own)
-        return wrapper(*args, **kwargs)
+        code = _code(function.__name__, self.body, parameters, parameters_of(function))
+        called, beginning = None, sys._getframe(1).f_code
+        for wrapper in [originals.get(each, each) for each in self.wrappers]:
+            if wrapper.__code__ is beginning:
+                called = wrapper
+            wrapper.__globals__.update(names, function=function)
+            wrapper.__defaults__ = parameters.defaults
+            wrapper.__kwdefaults__ = parameters.keyword_defaults
+            wrapper.__code__ = code.replace(co_name=wrapper.__name__)
+        assert called is not None
+        return called(*args, **kwargs)
 
 
 def has_parameters(function: Any) -> bool:
@@ -116,6 +146,13 @@ def parameters_of(function: Any) -> Parameters:
     )
 
 
+def inner_parameters(function: Any) -> Parameters:
+    """A function's own parameters, or those of what it wraps if it takes any."""
+    while not has_parameters(function) and "__wrapped__" in function.__dict__:
+        function = function.__dict__["__wrapped__"]
+    return parameters_of(function)
+
+
 def forwarder(
     function: Any,
     body: str,
@@ -132,8 +169,33 @@ def forwarder(
     """
     state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}
-    wrapper = state.wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    wrapper = FunctionType(_begin.__code__, scope, function.__name__)
+    state.wrappers.append(wrapper)
     return functools.update_wrapper(wrapper, function)
+
+
+def twin(function: FunctionType, module: str, name: str) -> FunctionType:
+    """Another function that does the same, as fast, called `name` in `module`.
+
+    Its code is another object, by which frames tell whose they are.
+    """
+    copied = FunctionType(
+        function.__code__.replace(co_name=name.rpartition(".")[2]),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied.__annotations__ = function.__annotations__
+    copied.__doc__ = function.__doc__
+    copied.__dict__.update(function.__dict__)
+    copied.__module__, copied.__qualname__ = module, name
+    copied.__name__ = name.rpartition(".")[2]
+    if "__forwarder__" in function.__globals__:
+        function.__globals__["__forwarder__"].wrappers.append(copied)
+    twins.setdefault(function, []).append(copied)
+    return copied
 
 
 def _begin(*args: Any, **kwargs: Any) -> Any:

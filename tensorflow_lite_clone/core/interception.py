@@ -10,6 +10,7 @@ What a function calls inside comes here too, but then nobody is left to ask.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from types import CodeType, FunctionType
@@ -30,6 +31,8 @@ from tensorflow_lite_clone.core.torch_function import (
 )
 
 _INTERCEPTOR = "<interceptor>"
+#: Gives the arguments of a call that are asked, of those by position and by keyword.
+Asked = Callable[[tuple, dict[str, Any]], list[Any]]
 #: An intercepted function's code. It has the free variables of the function's own, which are part
 #: of a function and cannot be exchanged; its `Interceptor` is a constant of it, filled in later.
 _CODE = """
@@ -60,36 +63,48 @@ class Interceptor:
     """What is known of a public function: what it is called, and its own code while that is away.
 
     `reported` is what modes and types get to see as the function: itself, ``Tensor.shape.__get__``
-    for the getter of a property, ``Tensor.add`` for ``Tensor.__add__``.
+    for the getter of a property, ``Tensor.add`` for ``Tensor.__add__``. `asked` are the arguments
+    of a call that are asked. With `parameters` modes and types get all arguments of these names,
+    defaults too, as of PyTorch's functions that are written in Python.
     """
 
-    __slots__ = ("arguments", "function", "name", "operator", "own", "reported")
+    __slots__ = ("asked", "function", "name", "operator", "own", "parameters", "reported")
 
     modes = active_modes
     plain = plain_types
 
     def __init__(
-        self, function: FunctionType, name: str, reported: Any, arguments: bool, operator: bool
+        self,
+        function: FunctionType,
+        name: str,
+        reported: Any,
+        asked: Asked | None,
+        operator: bool,
+        parameters: tuple[str, ...] | None,
     ) -> None:
         self.function = function
         self.name = name
         self.reported = reported
-        self.arguments = arguments
+        self.asked = asked
         self.operator = operator
+        self.parameters = parameters
         self.own: Any = None
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What modes and types make of a call, or what the function itself gives."""
         disabled, values = state.disabled, []
-        if self.arguments and disabled == ENABLED:
-            values = overloaded_arguments(args, kwargs)
+        if self.asked and disabled == ENABLED:
+            values = self.asked(args, kwargs)
         if not values and (disabled == ALL_DISABLED or not state.modes):
-            if self.arguments:
+            if self.asked:
                 return self._run(args, kwargs)
             with disabling(ALL_DISABLED):
                 return self._run(args, kwargs)
         if not self.operator:
             in_python = self.name.startswith("torch.nn.")
+            if self.parameters is not None:
+                own = forwarding.inner_parameters(self.own)
+                args, kwargs = own.bound(args, kwargs, self.parameters)
             return dispatch(self.reported, self.name, values, args, kwargs, in_python)
         try:
             return dispatch(self.reported, self.name, values, args, kwargs)
@@ -156,17 +171,18 @@ def add(
     name: str,
     reported: Any = None,
     *,
-    arguments: bool = True,
+    asked: Asked | None = overloaded_arguments,
     operator: bool = False,
+    parameters: tuple[str, ...] | None = None,
 ) -> None:
     """Let a public function be intercepted; of one that was added already the first name counts.
 
-    It is what modes and types see, or else `reported` is. Without `arguments` only modes are asked;
-    a TypeError of an `operator` lets the other operand try.
+    It is what modes and types see, or else `reported` is. Without `asked` only modes are asked; a
+    TypeError of an `operator` lets the other operand try. See `Interceptor`.
     """
     if not isinstance(function, FunctionType) or function in _interceptors:
         return
-    interceptor = Interceptor(function, name, reported or function, arguments, operator)
+    interceptor = Interceptor(function, name, reported or function, asked, operator, parameters)
     with _lock:
         _interceptors[function] = interceptor
         if intercepting:
@@ -237,14 +253,25 @@ def try_overrides(function: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _public_function(function: Any) -> Any:
-    """The function that can be overridden whose wrappers, if any, lead to one."""
+    """The function that can be overridden whose wrappers, if any, lead to one; see `_called`."""
     interceptors()
     if function in _interceptors:
-        return function
+        return _called(function)
     for outer in _interceptors:
         inner: Any = outer
         while inner is not None:
             if inner is function:
-                return outer
+                return _called(outer)
             inner = inner.__dict__.get("__wrapped__")
     return None
+
+
+def _called(function: Any) -> Any:
+    """That of a function's twins in whose call this is, or itself."""
+    codes = {id(twin.__code__): twin for twin in forwarding.twins.get(function, ())}
+    frame: Any = sys._getframe(3) if codes else None
+    while frame is not None:
+        if id(frame.f_code) in codes:
+            return codes[id(frame.f_code)]
+        frame = frame.f_back
+    return function

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core.interception import add
-from tensorflow_lite_clone.core.public import EXPORTS
-from tensorflow_lite_clone.core.torch_function import unconverted
+from tensorflow_lite_clone.core.public import EXPORTS, SHARED
+from tensorflow_lite_clone.core.signature import classes
+from tensorflow_lite_clone.core.torch_function import (
+    overloaded_arguments,
+    unconverted,
+)
 
 #: Places of the face, and what PyTorch calls them.
 PLACES = {
@@ -38,25 +42,54 @@ NEVER_METHODS = frozenset(
     __iter__ __new__ __torch_function__ _legacy_constructor _make_subclass as_subclass render
     """.split()
 )
-#: Functions that ask modes alone: they make a tensor of data or numbers, which may be tensors.
-MODES_ALONE = frozenset(
+#: Functions that ask modes alone: they make a tensor of data, which may be tensors.
+MODES_ALONE = frozenset("as_tensor asarray tensor".split())
+#: Functions that take tensors for numbers, and ask modes and what is neither.
+DUCKS_ALONE = frozenset(
     """
-    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye
-    full hamming_window hann_window kaiser_window ones rand randint randn randperm scalar_tensor
-    tensor tril_indices triu_indices zeros
+    arange bartlett_window blackman_window eye hamming_window hann_window kaiser_window randint
+    randperm scalar_tensor tril_indices triu_indices
     """.split()
 )
+#: Functions that PyTorch has in Python: modes and types get all arguments of these, defaults too.
+IN_PYTHON = frozenset(
+    """
+    cdist lobpcg lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique
+    unique_consecutive unravel_index
+    """.split()
+)
+#: Functions of `torch.nn.functional` that it has not, beside those that `torch` has as well.
+NOT_IN_PYTHON = frozenset(
+    """
+    avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear logsigmoid one_hot
+    scaled_dot_product_attention softplus softshrink
+    """.split()
+)
+#: The parameters of PyTorch's functions where those here have others; before a star by position.
+PARAMETERS = {
+    "l1_loss": "input target size_average reduce reduction",
+    "layer_norm": "input normalized_shape weight bias eps",
+    "log_softmax": "input dim _stacklevel dtype",
+    "softmax": "input dim _stacklevel dtype",
+    "softmin": "input dim _stacklevel dtype",
+    "split": "tensor split_size_or_sections * dim",
+    "tensordot": "a b dims out",
+    "unravel_index": "indices * shape",
+    "threshold": "input threshold value inplace",
+}
+#: Functions of `torch.nn.functional` that call the method of their name.
+METHODS = frozenset({"sigmoid", "tanh"})
 
 #: Operators that PyTorch knows as the method of another name, for modes and types to compare with.
 OPERATORS = {
-    "__add__": "add", "__div__": "div", "__iadd__": "add_", "__idiv__": "div_",
+    "__abs__": "abs", "__add__": "add", "__div__": "div", "__iadd__": "add_", "__idiv__": "div_",
     "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__imul__": "mul_",
     "__ipow__": "pow_", "__isub__": "sub_", "__itruediv__": "div_", "__matmul__": "matmul",
     "__mod__": "remainder", "__mul__": "mul", "__pow__": "pow", "__radd__": "add",
     "__rand__": "bitwise_and", "__rmul__": "mul", "__ror__": "bitwise_or",
     "__rtruediv__": "__rdiv__", "__rxor__": "bitwise_xor", "__sub__": "sub",
     "__truediv__": "div", "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge",
-    "__ne__": "ne",
+    "__ne__": "ne", "__neg__": "neg", "__pos__": "positive",
 }  # fmt: skip
 #: Operators beside these: a TypeError lets Python ask the other operand.
 OTHER_OPERATORS = frozenset(
@@ -68,14 +101,32 @@ OTHER_OPERATORS = frozenset(
 )
 
 
+def overloaded_ducks(args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    """`overloaded_arguments` that are no tensors."""
+    tensor = classes["Tensor"]
+    return [value for value in overloaded_arguments(args, kwargs) if not isinstance(value, tensor)]
+
+
 def add_all(members: dict[str, Any]) -> None:
     """Let what `public` collected be intercepted, and the `members` of the class of tensors."""
     unconverted.update([members[name].__get__ for name in ("_base", "grad")])
     for place, called in PLACES.items():
         for name, function in EXPORTS[place].items():
-            if place != "torch" or name not in NEVER:
-                arguments = place != "torch" or name not in MODES_ALONE
-                add(function, f"{called}.{name}", arguments=arguments)
+            if place != "torch":
+                reported, parameters = None, None
+                if place == "functional" and name in METHODS:
+                    reported = members[name]
+                elif place == "functional" and name not in SHARED | NOT_IN_PYTHON:
+                    parameters = _parameters(name)
+                add(function, f"{called}.{name}", reported, parameters=parameters)
+            elif name not in NEVER:
+                asked = overloaded_ducks if name in DUCKS_ALONE else overloaded_arguments
+                add(
+                    function,
+                    f"{called}.{name}",
+                    asked=None if name in MODES_ALONE else asked,
+                    parameters=_parameters(name) if name in IN_PYTHON else None,
+                )
     for name, member in members.items():
         called = f"torch.Tensor.{name}"
         if isinstance(member, property):
@@ -86,3 +137,7 @@ def add_all(members: dict[str, Any]) -> None:
             reported = members[OPERATORS.get(name, name)]
             operator = name in OPERATORS or name in OTHER_OPERATORS
             add(member, called, reported, operator=operator)
+
+
+def _parameters(name: str) -> tuple[str, ...]:
+    return tuple(PARAMETERS.get(name, "").split())

@@ -1,8 +1,8 @@
 """One signature, one place: functions say here under which names the face exports them.
 
 ``@public("torch", "method", "functional")`` on ``softmax`` makes ``torch.softmax``,
-``Tensor.softmax`` and ``torch.nn.functional.softmax`` the same function object; `_bind` attaches
-them.
+``Tensor.softmax`` and ``torch.nn.functional.softmax`` of it; `_bind` attaches them. As in PyTorch
+these are three functions, which graphs and overrides tell apart, but all have the same code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar
 
+from tensorflow_lite_clone.core.forwarding import twin
 from tensorflow_lite_clone.core.signature import checked, is_checked
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_PACKAGE = __name__.partition(".")[0]
 
 #: place ("torch", "method", "property", "functional", "linalg", ...) -> name -> function
 EXPORTS: dict[str, dict[str, Any]] = {}
@@ -43,9 +45,42 @@ def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Cal
     return register
 
 
+#: What was exported, and what it was exported for.
+_exported: dict[FunctionType, Any] = {}
+#: place -> the module of its functions, and how their names begin.
+_HOMES = {
+    "torch": ("", ""),
+    "method": (".tensor.tensor", "Tensor."),
+    "functional": (".nn.functional", ""),
+    **{place: (f".{place}", "") for place in ("linalg", "fft", "special")},
+}
+#: Functions of `torch.nn.functional` that are the same objects in `torch`.
+SHARED = frozenset(
+    """
+    adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
+    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
+    native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+    selu_ threshold_
+    """.split()
+)
+
+
 def export(function: Any, *places: str, name: str) -> None:
-    """Export `function` as `name` from every place; a place has one function per name."""
+    """Export `function` as `name` from every place; a place has one function per name.
+
+    The first place has the function itself, others have twins of it.
+    """
     for place in places:
         entries = EXPORTS.setdefault(place, {})
-        if entries.setdefault(name, function) is not function:
-            raise ValueError(f"two functions want to be {place}.{name}")
+        before = entries.setdefault(name, function)
+        if before is not function:
+            if _exported.get(before, before) is not function:
+                raise ValueError(f"two functions want to be {place}.{name}")
+        elif type(function) is FunctionType and place in _HOMES:
+            if function not in _exported:
+                _exported[function] = function
+            elif place != "functional" or name not in SHARED:
+                module, prefix = _HOMES[place]
+                copied = twin(function, _PACKAGE + module, prefix + name)
+                _exported[copied] = function
+                entries[name] = copied

@@ -163,6 +163,16 @@ def dispatch(
     _refuse(name, types, modes, in_python)
 
 
+def asked_first(
+    function: Any, name: str, run: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> Any:
+    """What modes and arguments make of a call of `function`, or else what `run` does."""
+    values = overloaded_arguments(args, kwargs) if state.disabled == ENABLED else []
+    if values or (state.modes and state.disabled < ALL_DISABLED):
+        return dispatch(function, name, values, args, kwargs)
+    return run(*args, **kwargs)
+
+
 def _refuse(name: str, types: tuple, modes: list[Any], in_python: bool) -> NoReturn:
     if in_python:
         message = (

@@ -12,7 +12,9 @@ from typing import Any
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.interception import interceptors
+from tensorflow_lite_clone.core.overridable import IN_PYTHON, NOT_IN_PYTHON
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.ops.namespaces import OpOverloadPacket
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
 
@@ -34,12 +36,44 @@ def torch_path(module: str) -> str:
     return module
 
 
+#: Where PyTorch has functions of its face: place of the face -> module, and how names begin.
+_COMPILED = {
+    "torch.linalg.": ("torch._C._linalg.", "linalg_"),
+    "torch.fft.": ("torch._C._fft.", "fft_"),
+    "torch.special.": ("torch._C._special.", "special_"),
+}
+_FUNCTIONAL = IN_PYTHON | frozenset(
+    "atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors cartesian_prod chain_matmul "
+    "einsum".split()
+)
+_ELSEWHERE = {
+    "torch.lobpcg": "torch._lobpcg.lobpcg",
+    "torch.nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",
+    "torch.nn.functional.threshold": "torch.nn.functional._threshold",
+    "torch.pca_lowrank": "torch._lowrank.pca_lowrank",
+    "torch.svd_lowrank": "torch._lowrank.svd_lowrank",
+}
+
+
+def _home(name: str) -> str:
+    """Where PyTorch has a function of its face."""
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    place, _, own = name.rpartition(".")
+    if place == "torch.nn.functional":
+        return f"torch._C._nn.{own}" if own in NOT_IN_PYTHON else name
+    if place == "torch" and own in _FUNCTIONAL:
+        return f"torch.functional.{own}"
+    module, beginning = _COMPILED.get(place + ".", (place + ".", ""))
+    return module + beginning + own
+
+
 @functools.cache
 def _names_of_functions() -> dict[Any, str]:
     """Functions that can be overridden, and what PyTorch calls them."""
     names: dict[Any, str] = {}
     for interceptor in interceptors():
-        names.setdefault(interceptor.function, interceptor.name)
+        names.setdefault(interceptor.function, _home(interceptor.name))
     return names
 
 
@@ -51,6 +85,8 @@ def torch_name(value: Any) -> str | None:
         return None
     if known is not None:
         return known
+    if isinstance(value, OpOverloadPacket):
+        return f"torch.ops.{value}"
     module = getattr(value, "__module__", None) or ""
     path = torch_path(module).replace("torch._ops", "torch.ops")
     if path == "torch" or path.startswith("torch."):
@@ -91,4 +127,5 @@ def type_name(kind: Any) -> str:
 
 def function_name(func: Any) -> str:
     """The ``__name__`` that a function has in PyTorch."""
-    return func.__name__
+    known = _names_of_functions().get(func) if isinstance(func, types.FunctionType) else None
+    return func.__name__ if known is None else known.rpartition(".")[2]

@@ -319,9 +319,7 @@ class Proxy:
                 f"{orig_method}"
             )
         tracer = tracers[0]
-        # A method is a function of the face here; with a proxy in front it was called as such.
-        is_method = is_tensor_method_or_property(orig_method) and not isinstance(args[0], cls)
-        if is_method:
+        if is_tensor_method_or_property(orig_method):
             return tracer.create_proxy("call_method", orig_method.__name__, args, kwargs)
         name = tracer.graph._target_to_str(function_name(orig_method))
         return tracer.create_proxy("call_function", orig_method, args, kwargs, name=name)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.torch_function import asked_first, intercepting
 
 
 class Namespace:
@@ -74,6 +75,11 @@ class OpOverload:
         return f"<OpOverload(op='{packet}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if intercepting:
+            return asked_first(self, str(self), self._run, args, kwargs)
+        return self._run(*args, **kwargs)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._function is None:
             raise NotImplementedError(f"{self}: PyTorch's machinery alone calls it")
         return self._function(*args, **kwargs)
@@ -101,6 +107,8 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if intercepting:
+            return asked_first(self, str(self), self.default._run, args, kwargs)
         return self.default(*args, **kwargs)
 
     def __getattr__(self, overload: str) -> OpOverload:
