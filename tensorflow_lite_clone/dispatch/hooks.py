@@ -35,6 +35,8 @@ regions: list[Callable[[str, Call], Any]] = []
 #: Each is called as ``waiting(what, size)`` before the host waits for a device or copies that many
 #: bytes to or from it.
 waits: list[Callable[[str, int], None]] = []
+#: Each is called before a program seeds random numbers, or reads or sets the state of their source.
+seedings: list[Callable[[], None]] = []
 
 #: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
 #: that has looked something up before a change must not keep it after.

@@ -16,20 +16,26 @@ _NOTHING: tuple = ()
 
 
 class Ambient(NamedTuple):
-    """Whether gradients are recorded, and for which device types autocast is on, as what."""
+    """Whether gradients are recorded, and for which device types autocast is on, as what.
+
+    `depth` is how many blocks of autocast are open.
+    """
 
     grad: bool
     casts: tuple[tuple[str, DType], ...]
+    depth: int
 
     @classmethod
     def now(cls) -> Ambient:
         """As it is in this thread."""
         dtypes = autocast_state.dtypes
-        return cls(mode.grad, tuple(dtypes.items()) if dtypes else _NOTHING)
+        return cls(
+            mode.grad, tuple(dtypes.items()) if dtypes else _NOTHING, autocast_state.depth
+        )
 
     def holds(self) -> bool:
         """Whether it is so in this thread."""
-        if mode.grad is not self.grad:
+        if mode.grad is not self.grad or autocast_state.depth != self.depth:
             return False
         dtypes = autocast_state.dtypes
         return (tuple(dtypes.items()) if dtypes else _NOTHING) == self.casts
@@ -66,22 +72,24 @@ class Surroundings:
 
 
 def change(
-    before: Ambient, after: Ambient, outer: tuple | None
+    before: Ambient, after: Ambient, outer: Ambient | None
 ) -> tuple[Any, tuple | None, Ambient]:
     """The first call that leads from one to the other: function, arguments, what is then.
 
-    `outer` is what autocast was before the innermost open block began, or None. The arguments are
-    None for the call that ends this block.
+    `outer` is what was before the innermost open block of autocast began, or None. The arguments
+    are None for the call that ends this block.
     """
-    if before.casts != after.casts:
-        if outer == after.casts:
-            return _exit_autocast, None, before._replace(casts=outer)
+    if before[1:] != after[1:]:
+        if outer is not None and after.depth <= outer.depth:
+            return _exit_autocast, None, outer._replace(grad=before.grad)
         old, new = dict(before.casts), dict(after.casts)
-        kind = next(kind for kind in {**old, **new} if old.get(kind) != new.get(kind))
+        kinds = [kind for kind in {**old, **new} if old.get(kind) != new.get(kind)]
+        kind = kinds[0] if kinds else next(iter(new), "cpu")
         arguments = (kind, new.get(kind), kind in new, None)
         if kind in new:
             old[kind] = new[kind]
         else:
-            del old[kind]
-        return _enter_autocast, arguments, before._replace(casts=tuple(old.items()))
+            old.pop(kind, None)
+        casts = after.casts if len(kinds) < 2 else tuple(old.items())
+        return _enter_autocast, arguments, Ambient(before.grad, casts, after.depth)
     return _set_grad_enabled, (after.grad,), after

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
+from tensorflow_lite_clone.autograd import gradients
 from tensorflow_lite_clone.compiler.dynamo.pending import Snapshot
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.public import EXPORTS
@@ -89,6 +89,7 @@ def kinds() -> dict[Any, str]:
     arguments is pending.
     """
     found = {function: _REFUSED[name] for function, name in _found(_REFUSED).items()}
+    found.update(dict.fromkeys((gradients.backward, gradients.grad), "Unsupported backward pass"))
     found.update(dict.fromkeys(_found(_UNRELATED), "unrelated"))
     for name in ("grad", "requires_grad"):
         member = vars(Tensor)[name]
@@ -181,13 +182,6 @@ def spelling(
         return "call_function", _OPERATORS[name], args
     if name in _REFLECTED:
         return "call_function", _REFLECTED[name], args[::-1]
-    is_member = vars(Tensor).get(name) is function and args and isinstance(args[0], Tensor)
-    if is_member and frame.f_back is not None:
-        passed = site_of(frame.f_back).arguments
-        if passed is None:  # as in ``x.view(*shape)``
-            is_method = EXPORTS["torch"].get(name) is not function
-        else:
-            is_method = passed == len(args) + len(kwargs) - 1
-        if is_method:
-            return "call_method", name, args
+    if vars(Tensor).get(kind) is function:
+        return "call_method", kind, args
     return "call_function", function, args

@@ -9,21 +9,18 @@ from types import CodeType, FrameType
 
 _ASSIGNS = frozenset(("STORE_FAST", "STORE_DEREF"))
 _SKIPPED = frozenset(("NOP", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS"))
-_CALLS = frozenset(("CALL", "CALL_KW"))
 
 
 class Site:
     """One instruction of a program's code, and what becomes of its result.
 
-    `arguments` is how many a call instruction passes, None where that is not written down.
     `names` are the variables that the result is assigned to (of an unpacked one, several),
     `discarded` says that nobody gets it, and `returned` that the caller of the frame does.
     """
 
-    __slots__ = ("arguments", "discarded", "names", "returned")
+    __slots__ = ("discarded", "names", "returned")
 
-    def __init__(self, at: dis.Instruction, following: list[dis.Instruction]) -> None:
-        self.arguments = at.arg if at.opname in _CALLS else None
+    def __init__(self, following: list[dis.Instruction]) -> None:
         self.names: list[str] = []
         first = following[0].opname if following else ""
         self.discarded = first == "POP_TOP"
@@ -42,8 +39,8 @@ class Site:
 def _site(code: CodeType, offset: int) -> Site:
     instructions = [one for one in dis.get_instructions(code) if one.opname not in _SKIPPED]
     # Inside of a call the offset may be that of a cache behind the instruction.
-    place = bisect.bisect_right([one.offset for one in instructions], offset) - 1
-    return Site(instructions[place], instructions[place + 1 : place + 12])
+    place = bisect.bisect_right([one.offset for one in instructions], offset)
+    return Site(instructions[place : place + 12])
 
 
 def site_of(frame: FrameType) -> Site:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.device import Device, get_default_device
-from tensorflow_lite_clone.core.overridable import MODES_ALONE
+from tensorflow_lite_clone.core.forwarding import inner_parameters
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -26,6 +27,16 @@ def _given(name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         if name == "to" and value.__class__ is str:
             return value
     return _MOVES.get(name)
+
+
+@functools.cache
+def _parameters(function: Any) -> frozenset[str]:
+    """The names of a public function's parameters."""
+    try:
+        own = inner_parameters(function)
+    except (AttributeError, TypeError):  # Python's, such as operators
+        return frozenset()
+    return frozenset((*own.positional, *own.keywords))
 
 
 @contextlib.contextmanager
@@ -69,7 +80,7 @@ def evaluate(
                 moved = tensors[0][1] != device
         else:
             device = get_default_device()
-            if name in MODES_ALONE:
+            if callable(target) and "device" in _parameters(target):
                 kwargs = {**kwargs, "device": _META}
     if moved and "copy" not in kwargs:
         kwargs = {**kwargs, "copy": True}

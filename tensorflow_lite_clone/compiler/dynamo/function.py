@@ -29,7 +29,7 @@ from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
 from tensorflow_lite_clone.compiler.signature import surroundings
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.torch_function import state as modes
-from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.tensor import Tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
@@ -244,6 +244,13 @@ def _see_calls() -> None:
     """Let public functions ask modes from now on, also between calls: that takes a while."""
     interception.intercept()
     recorders.append(_apply)
+    hooks.seedings.append(_before_seeding)
+
+
+def _before_seeding() -> None:
+    recorder = inside.recorder
+    if recorder is not None and recorder in modes.modes:
+        recorder.break_graph("random numbers are seeded, or the state of their source is read")
 
 
 def _apply(function: Any, args: tuple) -> Any:

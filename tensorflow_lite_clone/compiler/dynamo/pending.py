@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.torch_function import disabled, plain_types
-from tensorflow_lite_clone.ops.create import empty_strided
-from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.ops.create.constructors import empty_strided
+from tensorflow_lite_clone.tensor import Buffer, Parameter, Tensor
 
 _STORAGE: Any = vars(Tensor)["_storage"]
 _EDGE: Any = vars(Tensor)["_edge"]
@@ -50,16 +50,21 @@ class Snapshot(NamedTuple):
 
 
 class Promise:
-    """Where the values of a `Pending` tensor come from: it is `number` of what `tape` holds."""
+    """What a pending tensor waits for: it is `number` of what `tape` computes.
 
-    __slots__ = ("number", "tape")
+    `own` is what a tensor of the program had before a call was recorded that writes into it: its
+    class, storage, place in the graph and view. It is None for tensors that calls make.
+    """
 
-    def __init__(self, tape: Any, number: int) -> None:
+    __slots__ = ("number", "own", "tape")
+
+    def __init__(self, tape: Any, number: int, own: tuple | None = None) -> None:
         self.tape = tape
         self.number = number
+        self.own = own
 
 
-class Pending(Tensor):
+class Unsettled(Tensor):
     """A tensor whose values are not computed before somebody needs them.
 
     The slot of its storage holds a `Promise`. Whatever reads storage, graph or view has the tape
@@ -94,7 +99,31 @@ class Pending(Tensor):
         return self
 
 
-plain_types.add(Pending)
+class Pending(Unsettled):
+    """What a recorded call gives, or a tensor of the program that it writes into."""
+
+    __slots__ = ()
+
+
+class PendingParameter(Unsettled, Parameter):
+    """A parameter that a recorded call writes into."""
+
+    __slots__ = ()
+
+
+class PendingBuffer(Unsettled, Buffer):
+    """A buffer that a recorded call writes into."""
+
+    __slots__ = ()
+
+
+#: Classes of a program's tensors that graphs take, and what these are while a write is pending.
+PENDING: dict[type, type] = {
+    Tensor: Pending,
+    Parameter: PendingParameter,
+    Buffer: PendingBuffer,
+}
+plain_types.update(PENDING.values())
 
 
 def pend(tape: Any, number: int) -> Pending:
@@ -104,13 +133,27 @@ def pend(tape: Any, number: int) -> Pending:
     return tensor
 
 
-def promise_of(tensor: Pending) -> Promise:
+def hold(tensor: Tensor, tape: Any, number: int) -> None:
+    """Have whoever reads a tensor of the program wait for what `tape` writes into it."""
+    own = tensor.__class__, tensor._storage, tensor._edge, tensor._view
+    tensor.__class__ = PENDING[own[0]]
+    _STORAGE.__set__(tensor, Promise(tape, number, own))
+
+
+def release(tensor: Tensor) -> None:
+    """Take `hold` back."""
+    kind, *slots = promise_of(tensor).own or ()
+    tensor.__class__ = kind
+    tensor._storage, tensor._edge, tensor._view = slots
+
+
+def promise_of(tensor: Tensor) -> Promise:
     """What a pending tensor holds in place of a storage."""
     promise: Promise = _STORAGE.__get__(tensor)
     return promise
 
 
-def settle(tensor: Pending, value: Tensor) -> None:
+def settle(tensor: Tensor, value: Tensor) -> None:
     """Make a pending tensor what `value` is."""
     _STORAGE.__set__(tensor, value._storage)
     _EDGE.__set__(tensor, value._edge)

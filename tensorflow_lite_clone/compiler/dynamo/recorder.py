@@ -23,7 +23,7 @@ from tensorflow_lite_clone.compiler.dynamo.ambient import Ambient, Surroundings,
 from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
 from tensorflow_lite_clone.compiler.dynamo.errors import Unsupported
 from tensorflow_lite_clone.compiler.dynamo.fakes import evaluate
-from tensorflow_lite_clone.compiler.dynamo.pending import Pending, Snapshot, pend, settle
+from tensorflow_lite_clone.compiler.dynamo.pending import Snapshot, Unsettled, pend, settle
 from tensorflow_lite_clone.compiler.dynamo.steps import Input, Segment, State, Step, Value, replaced, value
 from tensorflow_lite_clone.compiler.function import inside
 from tensorflow_lite_clone.compiler.signature import UnsuitableError
@@ -76,7 +76,7 @@ class Recorder:
     def _called(self, func: Any, args: tuple, kwargs: dict[str, Any], frame: FrameType) -> Any:
         """What a call gives, of a function that runs in a frame."""
         kind = self._kinds.get(func)
-        if kind == "unrelated" and any([each.__class__ is Pending for each in args]):
+        if kind == "unrelated" and any([isinstance(each, Unsettled) for each in args]):
             kind = "a pending tensor is asked for what it gets by its graph"
         if self._eager or kind == "unrelated":
             return func(*args, **kwargs)
@@ -120,19 +120,21 @@ class Recorder:
     def _metadata(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Answer what is known of a tensor without its values."""
         segment = self._segment
-        if segment is None or not args:
-            return func(*args, **kwargs)
+        if segment is None:
+            segment = self._segment = Segment(self, self._root, self._ambient)
+        if args:
+            segment.touched.add(id(args[0]))
         return calls.answer(func, segment.look, args, kwargs)
 
     def _follow(self, segment: Segment, now: Ambient) -> None:
         """Record that gradients or autocast were switched since the last call, if they were."""
         while segment.ambient != now:
-            outer = segment.blocks[-1] if segment.blocks else None
-            function, arguments, after = change(segment.ambient, now, outer and outer[0])
+            outer = segment.blocks[-1][0] if segment.blocks else None
+            function, arguments, after = change(segment.ambient, now, outer)
             if arguments is None:
                 arguments = (value(segment.blocks.pop()[1]),)
             elif len(arguments) > 1:
-                segment.blocks.append((segment.ambient.casts, segment.state.count))
+                segment.blocks.append((segment.ambient, segment.state.count))
             key = (function, arguments)
             step = segment.state.following.get(key)
             if step is None:
@@ -153,6 +155,8 @@ class Recorder:
             self._eager = True
             return "recompile_limit reached"
         func, caller = key[0], frame.f_back
+        if frame.f_code.co_filename == "<interception>":  # as the program has written them
+            args, kwargs = frame.f_locals["args"], frame.f_locals["kwargs"]
         spelled = calls.spelling(func, frame, args, kwargs)
         if spelled is None:
             return "it is about no values"
@@ -172,12 +176,19 @@ class Recorder:
         except Exception as error:
             segment.fakes = None  # which may have changed
             return f"{type(error).__name__}: {error}"
-        written = any([fake._version != versions[number] for number, fake in fakes.items()])
+        written = any([fakes[number]._version != version for number, version in versions.items()])
         reason = self._read_result(segment, step, result, device, fakes, written)
         if reason is not None:
             segment.fakes = None
             return reason
         if written:
+            step.writes = [
+                number
+                for number, fake in fakes.items()
+                if number in versions
+                and fake._version != versions[number]
+                and number not in segment.waiting
+            ]
             for number, snapshot in looks.items():
                 seen = Snapshot.of(fakes[number], snapshot.device)
                 if seen != snapshot:
@@ -185,13 +196,15 @@ class Recorder:
         names = self.sources.find(segment.new, caller)
         ordered = sorted(
             zip(range(first, first + len(names)), segment.new, names),
-            key=lambda each: each[2] is None or not each[2].by_attribute,
+            key=lambda each: (
+                id(each[1]) not in segment.touched and (each[2] is None or not each[2].by_attribute)
+            ),
         )
         for number, _, source in ordered:
             name = f"L_stack{number}_" if source is None else source.name
             step.inputs.append((number, Input(name, looks[number])))
         self._look_at_caller(step, caller, written)
-        if step.fresh and not step.changed and step.leaves == [((), number) for number, _ in step.fresh]:
+        if step.fresh and not written and step.leaves == [((), number) for number, _ in step.fresh]:
             step.single = step.fresh[0]
         segment.state.following[key] = step
         return step
@@ -291,7 +304,9 @@ class Recorder:
 
     def abandon(self) -> None:
         """Compute nothing more."""
-        self._segment = None
+        if self._segment is not None:
+            self._segment.let_go()
+            self._segment = None
 
     def finish(self, result: Any) -> None:
         """Compute what the function returns, and all else that is pending."""
@@ -307,6 +322,7 @@ class Recorder:
             self._segment = None
             return
         live = _live(segment, values)
+        segment.let_go()
         compiled = segment.state.compiled.get(tuple(live))
         with suspended(self):
             try:
@@ -344,6 +360,8 @@ def _advance(segment: Segment, step: Step) -> Any:
         segment.snapshots[number] = snapshot
     for number, snapshot in step.changed:
         segment.snapshots[number] = snapshot
+    for number in step.writes:
+        segment.write(number)
     assert step.results is not None
     found = [
         (made[each.number] if each.number in made else segment.tensor(each.number))
@@ -395,8 +413,8 @@ def _live(segment: Segment, values: Iterable[Any]) -> dict[int, Any]:
     for each in values:
         _flatten(each, (), leaves)
     for _, leaf in leaves:
-        number = segment.number(leaf) if leaf.__class__ is Pending else None
-        if number is not None:
+        number = segment.number(leaf) if isinstance(leaf, Unsettled) else None
+        if number in segment.waiting:
             live[number] = leaf
     for number, reference in segment.waiting.items():
         tensor = reference()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -99,9 +99,11 @@ def _walk(
         seen.add(id(value))
         for key, entry in [*value.items()][:_WIDTH]:
             yield from _walk(entry, f"{path}[{key!r}]", by_attribute, seen, depth + 1)
-    elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+    elif not isinstance(value, (type, ModuleType)) and not callable(value):
         seen.add(id(value))
-        for name, entry in [*vars(value).items()][:_WIDTH]:
+        attributes = getattr(value, "__dict__", None)
+        named = [*attributes.items()][:_WIDTH] if type(attributes) is dict else []
+        for name, entry in named:
             yield from _walk(entry, f"{path}.{name}", True, seen, depth + 1)
 
 

@@ -6,18 +6,25 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.compiler.dynamo.ambient import Ambient
-from tensorflow_lite_clone.compiler.dynamo.pending import Pending, Snapshot, promise_of
+from tensorflow_lite_clone.compiler.dynamo.pending import (
+    PENDING,
+    Snapshot,
+    Unsettled,
+    hold,
+    promise_of,
+    release,
+)
 from tensorflow_lite_clone.compiler.signature import UnsuitableError
 from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.tensor import Buffer, Parameter, Tensor
+from tensorflow_lite_clone.tensor import Tensor
 
 _CONSTANTS = frozenset(
     (int, bool, str, bytes, complex, type(None), type(...), DType, Device, Layout, MemoryFormat)
 )
-_TENSORS = frozenset((Pending, Tensor, Parameter, Buffer))
+_TENSORS = frozenset((*PENDING, *PENDING.values()))
 
 
 class Value:
@@ -79,6 +86,7 @@ class Step:
         "single",
         "stack",
         "target",
+        "writes",
     )
 
     after: State
@@ -92,6 +100,7 @@ class Step:
         self.inputs: list[tuple[int, Input]] = []
         self.fresh: list[tuple[int, Snapshot]] = []
         self.changed: list[tuple[int, Snapshot]] = []
+        self.writes: list[int] = []  # inputs, by their numbers
         self.leaves: list[tuple[tuple, int]] = []
         self.results: list[Any] | None = []
         self.rebuild: Callable[[Iterator[Any]], Any] = next
@@ -123,19 +132,33 @@ class Segment:
         self.inputs: dict[int, Tensor] = {}
         self.snapshots: dict[int, Snapshot] = {}
         self.waiting: dict[int, Any] = {}  # weak references to pending tensors
-        self.blocks: list[tuple[tuple, int]] = []  # open ones of autocast
+        self.held: list[Tensor] = []  # of the inputs those that calls write into
+        self.touched: set[int] = set()  # ids of tensors that were asked for more than values
+        self.blocks: list[tuple[Ambient, int]] = []  # open ones of autocast
         self.fakes: dict[int, Any] | None = {}
         self._numbers: dict[int, int] = {}  # of tensors from outside, by their ids
         self.new: list[Tensor] = []  # those that the current call has brought
 
-    def need(self, tensor: Pending) -> None:
+    def need(self, tensor: Tensor) -> None:
         """Somebody reads a pending tensor."""
         self.recorder.need(self)
 
+    def write(self, number: int) -> None:
+        """An input is written into: whoever reads it elsewhere has to wait."""
+        tensor = self.inputs[number]
+        if not isinstance(tensor, Unsettled):
+            hold(tensor, self, number)
+            self.held.append(tensor)
+
+    def let_go(self) -> None:
+        """Give the inputs back that were written into."""
+        while self.held:
+            release(self.held.pop())
+
     def number(self, tensor: Tensor) -> int | None:
         """The number of a tensor, if it has one."""
-        if tensor.__class__ is Pending:
-            promise = promise_of(tensor)  # type: ignore[arg-type]
+        if isinstance(tensor, Unsettled):
+            promise = promise_of(tensor)
             return promise.number if promise.tape is self else None
         return self._numbers.get(id(tensor))
 
@@ -180,7 +203,7 @@ class Segment:
         raise UnsuitableError(f"its arguments include one of type {kind.__name__}")
 
     def _bring(self, tensor: Tensor) -> tuple:
-        if tensor.__class__ is Pending:
+        if isinstance(tensor, Unsettled):
             tensor._storage  # noqa: B018  of a call outside, which has it computed
         storage = tensor._storage
         array, edge = storage.laid, tensor._edge
