@@ -33,6 +33,8 @@ from tensorflow_lite_clone.core.torch_function import (
 _INTERCEPTOR = "<interceptor>"
 #: Gives the arguments of a call that are asked, of those by position and by keyword.
 Asked = Callable[[tuple, dict[str, Any]], list[Any]]
+#: Gives the arguments that modes and types see, of a function and those of a call.
+Passed = Callable[[Any, tuple, dict[str, Any]], tuple[tuple, dict[str, Any]]]
 #: An intercepted function's code. It has the free variables of the function's own, which are part
 #: of a function and cannot be exchanged; its `Interceptor` is a constant of it, filled in later.
 _CODE = """
@@ -64,11 +66,10 @@ class Interceptor:
 
     `reported` is what modes and types get to see as the function: itself, ``Tensor.shape.__get__``
     for the getter of a property, ``Tensor.add`` for ``Tensor.__add__``. `asked` are the arguments
-    of a call that are asked. With `parameters` modes and types get all arguments of these names,
-    defaults too, as of PyTorch's functions that are written in Python.
+    of a call that are asked. `passed` makes what they get of the function and the arguments.
     """
 
-    __slots__ = ("asked", "function", "name", "operator", "own", "parameters", "reported")
+    __slots__ = ("asked", "function", "name", "operator", "own", "passed", "reported")
 
     modes = active_modes
     plain = plain_types
@@ -80,14 +81,14 @@ class Interceptor:
         reported: Any,
         asked: Asked | None,
         operator: bool,
-        parameters: tuple[str, ...] | None,
+        passed: Passed | None,
     ) -> None:
         self.function = function
         self.name = name
         self.reported = reported
         self.asked = asked
         self.operator = operator
-        self.parameters = parameters
+        self.passed = passed
         self.own: Any = None
 
     def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -102,9 +103,8 @@ class Interceptor:
                 return self._run(args, kwargs)
         if not self.operator:
             in_python = self.name.startswith("torch.nn.")
-            if self.parameters is not None:
-                own = forwarding.inner_parameters(self.own)
-                args, kwargs = own.bound(args, kwargs, self.parameters)
+            if self.passed is not None:
+                args, kwargs = self.passed(self.own, args, kwargs)
             return dispatch(self.reported, self.name, values, args, kwargs, in_python)
         try:
             return dispatch(self.reported, self.name, values, args, kwargs)
@@ -173,7 +173,7 @@ def add(
     *,
     asked: Asked | None = overloaded_arguments,
     operator: bool = False,
-    parameters: tuple[str, ...] | None = None,
+    passed: Passed | None = None,
 ) -> None:
     """Let a public function be intercepted; of one that was added already the first name counts.
 
@@ -182,7 +182,7 @@ def add(
     """
     if not isinstance(function, FunctionType) or function in _interceptors:
         return
-    interceptor = Interceptor(function, name, reported or function, asked, operator, parameters)
+    interceptor = Interceptor(function, name, reported or function, asked, operator, passed)
     with _lock:
         _interceptors[function] = interceptor
         if intercepting:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.interception import add
+from tensorflow_lite_clone.core.forwarding import inner_parameters
+from tensorflow_lite_clone.core.interception import Passed, add
 from tensorflow_lite_clone.core.public import EXPORTS, SHARED
 from tensorflow_lite_clone.core.signature import classes
 from tensorflow_lite_clone.core.torch_function import (
@@ -54,7 +55,7 @@ DUCKS_ALONE = frozenset(
 #: Functions that PyTorch has in Python: modes and types get all arguments of these, defaults too.
 IN_PYTHON = frozenset(
     """
-    cdist lobpcg lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique
+    cdist einsum lobpcg lu meshgrid norm pca_lowrank split stft svd_lowrank tensordot unique
     unique_consecutive unravel_index
     """.split()
 )
@@ -113,19 +114,19 @@ def add_all(members: dict[str, Any]) -> None:
     for place, called in PLACES.items():
         for name, function in EXPORTS[place].items():
             if place != "torch":
-                reported, parameters = None, None
+                reported, passed = None, None
                 if place == "functional" and name in METHODS:
                     reported = members[name]
                 elif place == "functional" and name not in SHARED | NOT_IN_PYTHON:
-                    parameters = _parameters(name)
-                add(function, f"{called}.{name}", reported, parameters=parameters)
+                    passed = _passed(name)
+                add(function, f"{called}.{name}", reported, passed=passed)
             elif name not in NEVER:
                 asked = overloaded_ducks if name in DUCKS_ALONE else overloaded_arguments
                 add(
                     function,
                     f"{called}.{name}",
                     asked=None if name in MODES_ALONE else asked,
-                    parameters=_parameters(name) if name in IN_PYTHON else None,
+                    passed=_passed(name) if name in IN_PYTHON else None,
                 )
     for name, member in members.items():
         called = f"torch.Tensor.{name}"
@@ -139,5 +140,19 @@ def add_all(members: dict[str, Any]) -> None:
             add(member, called, reported, operator=operator)
 
 
-def _parameters(name: str) -> tuple[str, ...]:
-    return tuple(PARAMETERS.get(name, "").split())
+def _passed(name: str) -> Passed:
+    """All arguments of a function, by name where they have defaults; of einsum operands one by one.
+    """
+    names = tuple(PARAMETERS.get(name, "").split())
+
+    def bound(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        return inner_parameters(function).bound(args, kwargs, names)
+
+    return one_by_one if name == "einsum" else bound
+
+
+def one_by_one(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """An equation and operands, which may be given as a list."""
+    if len(args) == 2 and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])
+    return args, kwargs
