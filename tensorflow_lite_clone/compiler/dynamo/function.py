@@ -63,9 +63,9 @@ class Cache:
         self._compiled.clear()
         self._warned.clear()
 
-    def root(self, site: Any) -> State:
+    def root(self, site: Any, ambient: Any) -> State:
         """Where what begins at a place is kept."""
-        key = site, surroundings()
+        key = site, ambient, surroundings()
         root = self._roots.get(key)
         if root is None:
             root = self._roots[key] = State(0)

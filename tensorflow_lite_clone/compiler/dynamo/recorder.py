@@ -18,6 +18,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
+from tensorflow_lite_clone.amp.autocast_mode import _enter_autocast
 from tensorflow_lite_clone.compiler.dynamo import calls
 from tensorflow_lite_clone.compiler.dynamo.ambient import Ambient, Surroundings, change
 from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
@@ -53,8 +54,8 @@ class Recorder:
     def _begin(self, site: Any) -> None:
         """Record from a place of the function's code on."""
         self._site = site
-        self._root = self.cache.root(site)
         self._ambient, self._surroundings = Ambient.now(), Surroundings()
+        self._root = self.cache.root(site, self._ambient)
         self._segment: Segment | None = None
 
     def __enter__(self) -> Recorder:
@@ -133,7 +134,7 @@ class Recorder:
             function, arguments, after = change(segment.ambient, now, outer)
             if arguments is None:
                 arguments = (value(segment.blocks.pop()[1]),)
-            elif len(arguments) > 1:
+            elif function is _enter_autocast:
                 segment.blocks.append((segment.ambient, segment.state.count))
             key = (function, arguments)
             step = segment.state.following.get(key)

@@ -178,10 +178,10 @@ class Segment:
         Tensors from outside that are met for the first time get numbers, and are appended to `new`.
         """
         self.new = []
-        if not kwargs:
-            return tuple([self._key(each) for each in args])
-        named = [(name, self._key(each)) for name, each in kwargs.items()]
-        return (*[self._key(each) for each in args], *named)
+        keys = [self._key(each) for each in args]
+        if kwargs:
+            keys += [(name, self._key(each)) for name, each in kwargs.items()]
+        return tuple(keys)
 
     def _key(self, each: Any) -> Any:
         kind = each.__class__
