@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -18,8 +19,8 @@ _PACKAGE = __name__.partition(".")[0]
 class Source(NamedTuple):
     """An expression over ``L``, the local variables, or ``G``, the global ones.
 
-    `by_attribute` says that an attribute is read on the way, which happens before a call; a
-    variable alone is looked at by the call.
+    `by_attribute` says that it is the attribute of a module, which is looked at before a call; the
+    call looks at others.
     """
 
     expression: str
@@ -99,12 +100,20 @@ def _walk(
         seen.add(id(value))
         for key, entry in [*value.items()][:_WIDTH]:
             yield from _walk(entry, f"{path}[{key!r}]", by_attribute, seen, depth + 1)
+    elif kind is FunctionType:
+        seen.add(id(value))
+        for position, cell in enumerate(value.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # an empty one
+                inner = f"{path}.__closure__[{position}].cell_contents"
+                yield from _walk(cell.cell_contents, inner, by_attribute, seen, depth + 1)
+    elif kind is MethodType:
+        yield from _walk(value.__self__, f"{path}.__self__", by_attribute, seen, depth + 1)
     elif not isinstance(value, (type, ModuleType)) and not callable(value):
         seen.add(id(value))
         attributes = getattr(value, "__dict__", None)
         named = [*attributes.items()][:_WIDTH] if type(attributes) is dict else []
         for name, entry in named:
-            yield from _walk(entry, f"{path}.{name}", True, seen, depth + 1)
+            yield from _walk(entry, f"{path}.{name}", by_attribute, seen, depth + 1)
 
 
 def _walk_module(
