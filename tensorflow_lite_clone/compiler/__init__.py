@@ -169,13 +169,13 @@ def reset() -> None:
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is being observed or captured in this thread."""
-    return inside.active
+    """Whether a compiled function is being observed, captured or recorded in this thread."""
+    return inside.active and not inside.disabled
 
 
 def is_dynamo_compiling() -> bool:
     """The same as `is_compiling`."""
-    return inside.active
+    return is_compiling()
 
 
 def cudagraph_mark_step_begin() -> None:

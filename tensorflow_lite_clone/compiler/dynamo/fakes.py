@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.forwarding import inner_parameters
+from tensorflow_lite_clone.core.overridable import MODES_ALONE
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -82,9 +84,12 @@ def evaluate(
             device = get_default_device()
             if callable(target) and "device" in _parameters(target):
                 kwargs = {**kwargs, "device": _META}
+        if name in MODES_ALONE:  # where tensors are data
+            kwargs = {**kwargs, "device": _META}
     if moved and "copy" not in kwargs:
         kwargs = {**kwargs, "copy": True}
-    with disabling(ALL_DISABLED), _autocast_for(device):
+    with warnings.catch_warnings(), disabling(ALL_DISABLED), _autocast_for(device):
+        warnings.simplefilter("ignore")  # the graph warns
         if form == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs), device
         return target(*args, **kwargs), device

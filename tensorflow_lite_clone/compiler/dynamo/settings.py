@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensorflow_lite_clone.core.options import Options
@@ -20,6 +22,13 @@ class _Options(Options):
 
     def __setattr__(self, name: str, value: Any) -> None:
         vars(self)[self._aliases.get(name, name)] = value
+
+    @contextmanager
+    def patch(self, changes: dict[str, Any] | None = None, **named: Any) -> Iterator[None]:
+        """Context, or decorator, in which these options are set."""
+        changes = {**(changes or {}), **named}
+        with super().patch({self._aliases.get(name, name): changes[name] for name in changes}):
+            yield
 
 
 #: ``torch._dynamo.config``. Those that are given here are read, others change nothing.
