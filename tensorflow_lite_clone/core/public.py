@@ -63,6 +63,7 @@ SHARED = frozenset(
     selu_ threshold_
     """.split()
 )
+_SHARING = {"torch": "functional", "functional": "torch"}
 
 
 def export(function: Any, *places: str, name: str) -> None:
@@ -77,9 +78,12 @@ def export(function: Any, *places: str, name: str) -> None:
             if _exported.get(before, before) is not function:
                 raise ValueError(f"two functions want to be {place}.{name}")
         elif type(function) is FunctionType and place in _HOMES:
-            if function not in _exported:
+            other = EXPORTS.get(_SHARING.get(place, ""), {}).get(name) if name in SHARED else None
+            if other is not None and _exported.get(other) is function:
+                entries[name] = other
+            elif function not in _exported:
                 _exported[function] = function
-            elif place != "functional" or name not in SHARED:
+            else:
                 module, prefix = _HOMES[place]
                 copied = twin(function, _PACKAGE + module, prefix + name)
                 _exported[copied] = function

@@ -173,9 +173,7 @@ class _PyTreeCodeGen(CodeGen):
         head = super().gen_fn_def(own[:], maybe_return_annotation, expanded_def=expanded_def)
         return head + self.gen_var_bindings(own, free_vars, expanded_def) if free_vars else head
 
-    def gen_var_bindings(
-        self, fn_args: list[str], free_vars: list[str], expanded_def: bool
-    ) -> str:
+    def gen_var_bindings(self, fn_args: list[str], free_vars: list[str], expanded_def: bool) -> str:
         """The lines that take the arguments apart."""
         spec = self.pytree_info.in_spec
         children = spec.children()

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
 
 PACKAGE = __name__.partition(".")[0]
+_VISION = f"{PACKAGE}.vision"
 #: Classes that are elsewhere than where PyTorch's are.
 _TYPES = {
     Tensor: "torch.Tensor",
@@ -31,6 +32,8 @@ _TYPES = {
 
 def torch_path(module: str) -> str:
     """The name of a module where PyTorch has it: `torch.nn` for `tensorflow_lite_clone.nn`."""
+    if module.startswith(_VISION):
+        return "torchvision" + module.removeprefix(_VISION)
     if module == PACKAGE or module.startswith(PACKAGE + "."):
         return "torch" + module.removeprefix(PACKAGE)
     return module

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.interception import intercept, release
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import torch_path
 from tensorflow_lite_clone.fx._patching import Patcher, find_proxy, wrap
@@ -216,9 +217,7 @@ class Tracer(TracerBase):
             self.module_stack.popitem()
         return result
 
-    def getattr(
-        self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]
-    ) -> Any:
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Proxy]) -> Any:
         """What an attribute of a module is: for parameters a proxy, which is kept in the cache."""
         if isinstance(attr_val, Parameter):
             path = self._path(attr_val, self.root.named_parameters())
@@ -287,7 +286,7 @@ class Tracer(TracerBase):
         codegen = _PyTreeCodeGen(_PyTreeInfo(names[:count], spec, None))
         self.graph._codegen = codegen
 
-        def call_with_leaves(*leaves: Any) -> list[Any]:
+        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]  (graphs show annotations)
             result = root_fn(*pytree.tree_unflatten(leaves, spec))
             values, out_spec = pytree.tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
@@ -307,7 +306,7 @@ class Tracer(TracerBase):
             given = signature.parameters[name].default
             default = () if given is inspect.Parameter.empty else (given,)
         if name not in concrete:
-            kind = function.__annotations__.get(name)
+            kind = _annotation(function, name)
             return self.create_proxy("placeholder", name, default, {}, type_expr=kind)
         count = 0
 
@@ -369,15 +368,17 @@ class Tracer(TracerBase):
         }
         self.tensor_attrs: dict[Any, str] = dict(self._constants(self.root, ""))
         _tracing.append(self)
+        intercept()
         try:
             called, args = self.create_args_for_root(
                 function, isinstance(root, Module), concrete_args
             )
             with self._patched(function.__globals__):
                 result = self.create_arg(called(*args))
-            kind = inspect.get_annotations(inspect.unwrap(called)).get("return")
+            kind = _annotation(inspect.unwrap(called), "return")
             self.create_node("output", "output", (result,), {}, type_expr=kind)
         finally:
+            release()
             _tracing.pop()
         self.submodule_paths = None
         return self.graph
@@ -423,6 +424,18 @@ class Tracer(TracerBase):
             is_list = name == "_autowrap_search"  # modules of Python's, which cannot be copied
             vars(copied)[name] = copy.copy(value) if is_list else copy.deepcopy(value, memo)
         return copied
+
+
+def _annotation(function: Any, name: str) -> Any:
+    """The annotation of a parameter or of ``return``, if any.
+
+    Those of this package are written as text and for its own checks, where PyTorch's are types.
+    """
+    kind = inspect.get_annotations(function).get(name)
+    if isinstance(kind, str) and torch_path(function.__module__).startswith("torch"):
+        kind = eval(kind, function.__globals__)
+        return None if kind is Any else kind
+    return kind
 
 
 def _with_attributes(proxy: Proxy, placeholder: Any) -> Proxy:

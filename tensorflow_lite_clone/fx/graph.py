@@ -24,7 +24,7 @@ from tensorflow_lite_clone.fx._codegen import (
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import type_name
 from tensorflow_lite_clone.fx._namespace import Namespace, snake_case
-from tensorflow_lite_clone.fx.node import Node, Target, _legal_ops, map_arg
+from tensorflow_lite_clone.fx.node import Node, Target, _legal_ops, _node_list, map_arg
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Buffer, Parameter
 
@@ -44,31 +44,6 @@ __all__ = [
 ]
 
 _Namespace = Namespace
-
-
-class _node_list:  # noqa: N801  PyTorch's name
-    """The nodes of a graph in order. A loop over it may add and erase nodes."""
-
-    def __init__(self, graph: Graph, direction: str = "_next") -> None:
-        self.graph = graph
-        self.direction = direction
-
-    def __len__(self) -> int:
-        return self.graph._len
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._walk(self.direction)
-
-    def __reversed__(self) -> Iterator[Any]:
-        return self._walk("_prev" if self.direction == "_next" else "_next")
-
-    def _walk(self, direction: str) -> Iterator[Node]:
-        root = self.graph._root
-        node = getattr(root, direction)
-        while node is not root:
-            if not node._erased:
-                yield node
-            node = getattr(node, direction)
 
 
 class _InsertPoint:
@@ -139,9 +114,7 @@ class Graph:
             raise AssertionError(f"Expected output node, got op={node.op}")
         return node
 
-    def find_nodes(
-        self, *, op: str, target: Target | None = None, sort: bool = True
-    ) -> list[Any]:
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Any]:
         """The nodes of a kind, with a target if one is given, in order.
 
         AssertionError for functions without a target. With `sort` or not, the order is the same.
@@ -310,9 +283,7 @@ class Graph:
 
     # ------------------------------------------------------------------------------------ copying
 
-    def node_copy(
-        self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x
-    ) -> Node:
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
         """Add a copy of a node of another graph, in which ``arg_transform(n)`` stands for `n`."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         copied = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
@@ -416,9 +387,8 @@ class Graph:
 
     def __str__(self) -> str:
         names: list[str] = []
-        returned = [""]
-        lines = [node.format_node(names, returned) for node in self.nodes]
-        head = f"graph({', '.join(names)}){returned[0]}:"
+        lines = [node.format_node(names) for node in self.nodes]
+        head = f"graph({', '.join(names)}):"
         return "\n    ".join([head, *filter(None, lines)])
 
     def print_tabular(self) -> None:
@@ -490,9 +460,7 @@ class Graph:
                     "nn.Module"
                 )
 
-    def eliminate_dead_code(
-        self, is_impure_node: Callable[[Node], bool] | None = None
-    ) -> bool:
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Erase nodes that nobody uses and that do nothing else; returns whether there were any.
 
         What does something else is said by `is_impure_node`, or else by `Node.is_impure`. Modules

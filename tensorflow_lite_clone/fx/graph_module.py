@@ -13,6 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from tensorflow_lite_clone.fx._attributes import (
+    _assign_attr,
+    _copy_attr,
+    _del_attr,
+    _get_attr,
+    _has_attr,
+)
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._execution import function_of_source
 from tensorflow_lite_clone.fx._names import torch_name, torch_path
@@ -22,9 +29,16 @@ from tensorflow_lite_clone.fx.graph import Graph, PythonCode, _BoxedCodeGen, _Py
 from tensorflow_lite_clone.fx.node import Node
 from tensorflow_lite_clone.nn.modules.module import Module, _addindent
 from tensorflow_lite_clone.serialization import save
-from tensorflow_lite_clone.tensor import Parameter, Tensor
 
-__all__ = ["GraphModule", "reduce_graph_module"]
+__all__ = [
+    "GraphModule",
+    "_assign_attr",
+    "_copy_attr",
+    "_del_attr",
+    "_get_attr",
+    "_has_attr",
+    "reduce_graph_module",
+]
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 #: Hooks, each a list: of nodes that are replaced, made and erased, and of copies.
@@ -33,9 +47,7 @@ _COPIED = (
     "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", *_HOOKS,
 )  # fmt: skip
 #: Modules that `to_folder` writes as code; others go into files.
-_WRITTEN = frozenset(
-    "Linear Conv1d Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d".split()
-)
+_WRITTEN = frozenset("Linear Conv1d Conv2d Conv3d BatchNorm1d BatchNorm2d BatchNorm3d".split())
 
 
 class _CodeOnlyModule(Module):
@@ -44,65 +56,6 @@ class _CodeOnlyModule(Module):
     def __init__(self, body: dict[str, Any]) -> None:
         super().__init__()
         self.__dict__ = body
-
-
-# ----------------------------------------------------------------------------------- attributes
-
-
-def _parent(module: Module, path: str) -> tuple[Module, str]:
-    """The module above a path, which is made if it is not there, and the last name."""
-    *names, last = path.split(".")
-    for name in names:
-        child = getattr(module, name, None)
-        if child is None:
-            child = Module()
-            setattr(module, name, child)
-        module = child
-    return module, last
-
-
-def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
-    """Give a module a value at a path; a tensor becomes a buffer."""
-    parent, name = _parent(to_module, target)
-    if isinstance(from_obj, Tensor) and not isinstance(from_obj, Parameter):
-        parent.register_buffer(name, from_obj)
-    else:
-        setattr(parent, name, from_obj)
-
-
-def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
-    """Give a module what another has at a path, unless it has a module above that already."""
-    value: Any = from_module
-    own: Any = to_module
-    *names, last = target.split(".")
-    for name in names:
-        value, own = getattr(value, name), getattr(own, name, None)
-        if value is own:
-            return
-    _assign_attr(getattr(value, last), to_module, target)
-
-
-def _get_attr(model: Module, attr_name: str) -> Any:
-    """The value at a path."""
-    value: Any = model
-    for name in attr_name.split("."):
-        value = getattr(value, name)
-    return value
-
-
-def _has_attr(model: Module, attr_name: str) -> bool:
-    """Whether there is a value at a path."""
-    try:
-        _get_attr(model, attr_name)
-    except AttributeError:
-        return False
-    return True
-
-
-def _del_attr(model: Module, attr_name: str) -> None:
-    """Remove the value at a path."""
-    parent, _, name = attr_name.rpartition(".")
-    delattr(_get_attr(model, parent) if parent else model, name)
 
 
 # ---------------------------------------------------------------------------------------- files

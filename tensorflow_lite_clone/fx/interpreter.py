@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tensorflow_lite_clone.core.interception import intercept, release
 from tensorflow_lite_clone.fx import traceback as fx_traceback
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._symbolic_trace import Tracer
@@ -160,9 +161,7 @@ class Interpreter:
         names = target.split(".")
         for i, name in enumerate(names):
             if not hasattr(value, name):
-                raise RuntimeError(
-                    f"Node referenced nonexistent target {'.'.join(names[: i + 1])}"
-                )
+                raise RuntimeError(f"Node referenced nonexistent target {'.'.join(names[: i + 1])}")
             value = getattr(value, name)
         return value
 
@@ -237,8 +236,12 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The module of the new graph."""
-        with fx_traceback.preserve_node_meta():
-            result = super().run(enable_io_processing=False)
+        intercept()
+        try:
+            with fx_traceback.preserve_node_meta():
+                result = super().run(enable_io_processing=False)
+        finally:
+            release()
         if result is not None:
             values = map_aggregate(
                 result, lambda value: value.node if isinstance(value, Proxy) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import total_ordering
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -420,6 +420,31 @@ class Node:
                 head = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}"
         arguments = f"args = {_format_arg(self.args)}, kwargs = {_format_arg(self.kwargs)}"
         return f"{head}[target={target}]({arguments})"
+
+
+class _node_list:  # noqa: N801  PyTorch's name
+    """The nodes of a graph in order. A loop over it may add and erase nodes."""
+
+    def __init__(self, graph: Graph, direction: str = "_next") -> None:
+        self.graph = graph
+        self.direction = direction
+
+    def __len__(self) -> int:
+        return self.graph._len
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._walk(self.direction)
+
+    def __reversed__(self) -> Iterator[Any]:
+        return self._walk("_prev" if self.direction == "_next" else "_next")
+
+    def _walk(self, direction: str) -> Iterator[Node]:
+        root = self.graph._root
+        node = getattr(root, direction)
+        while node is not root:
+            if not node._erased:
+                yield node
+            node = getattr(node, direction)
 
 
 def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:

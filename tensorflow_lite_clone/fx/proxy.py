@@ -17,6 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tensorflow_lite_clone.core.interception import enable_for
+from tensorflow_lite_clone.core.torch_function import intercepting
 from tensorflow_lite_clone.fx import traceback as fx_traceback
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import function_name
@@ -125,9 +127,7 @@ class TracerBase:
     ) -> traceback.StackSummary:
         """The frames of the program, from the outermost ``forward`` on."""
         frames = [
-            frame
-            for frame in user_stack_summary
-            if not frame.filename.startswith(_PACKAGE_FOLDER)
+            frame for frame in user_stack_summary if not frame.filename.startswith(_PACKAGE_FOLDER)
         ]
         names = [frame.name for frame in frames]
         if self._record_forward_stack_traces_only:
@@ -191,8 +191,7 @@ class TracerBase:
     def _key(self, key: Any) -> Any:
         def refuse(node: Node) -> None:
             raise RuntimeError(
-                "Keys for dictionaries used as an argument cannot contain a Node. Got key: "
-                f"{node}"
+                f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {node}"
             )
 
         if not isinstance(key, str):
@@ -202,9 +201,7 @@ class TracerBase:
 
     def to_bool(self, obj: Proxy) -> bool:
         """What ``bool(obj)`` is: TraceError, for nothing is known of its value."""
-        raise TraceError(
-            "symbolically traced variables cannot be used as inputs to control flow"
-        )
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """What ``iter(obj)`` is: TraceError, for nobody knows how many there are."""
@@ -256,6 +253,8 @@ class Proxy:
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.tracer = tracer or GraphAppendingTracer(node.graph)
         self.node = node
+        if not intercepting:  # made by hand, with no end of the tracing in sight
+            enable_for(type(self))
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"

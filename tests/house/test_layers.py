@@ -114,6 +114,9 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.backends.numpy.graphs": "needed once something is compiled",
         "tensorflow_lite_clone.backends.numpy.recording": "needed while something is captured",
     },
+    "tensorflow_lite_clone.backends.numpy.primitives.incomplete_gamma": {
+        "fractions": "imports decimal, and is needed for one function only",
+    },
     "tensorflow_lite_clone.backends.numpy.tiles": {
         "tensorflow_lite_clone.backends.numba.chains": "needed where Numba serves only",
     },
@@ -126,7 +129,7 @@ LOCAL: dict[str, dict[str, str]] = {
 }
 # These may be imported where they are used, by any module: optional extras, and one that few need.
 EXTRAS = {
-    "matplotlib", "mpi4py", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
+    "matplotlib", "mpi4py", "tabulate", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
 }  # fmt: skip
 
 

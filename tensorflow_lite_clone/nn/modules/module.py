@@ -268,5 +268,7 @@ class Module(Registry, Hookable, Stateful):
 
 
 def _addindent(s_: str, numSpaces: int) -> str:  # noqa: N803  (PyTorch's name)
-    """The text with so many more spaces before each line but the first."""
-    return s_.replace("\n", "\n" + numSpaces * " ")
+    """The text with so many more spaces before each line but the first; blank lines are empty."""
+    first, *lines = s_.split("\n")
+    spaces = numSpaces * " "
+    return "\n".join([first, *[spaces + line if line.strip() else "" for line in lines]])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from string import ascii_letters
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import active as autocast
@@ -17,6 +16,8 @@ from tensorflow_lite_clone.tensor import Tensor
 
 # A label is a letter, or an int below zero for an axis under the ellipsis (-1 is the last).
 _ELLIPSIS = "..."
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @public("torch")
@@ -66,9 +67,9 @@ def _equation_of(args: tuple) -> tuple[str, tuple]:
         for item in sublist:
             if item is Ellipsis:
                 words.append(_ELLIPSIS)
-            elif 0 <= item < len(ascii_letters):
+            elif 0 <= item < len(_LETTERS):
                 # capitals come first, as they do in the alphabetical order of an equation
-                words.append((ascii_letters[26:] + ascii_letters[:26])[item])
+                words.append((_LETTERS[26:] + _LETTERS[:26])[item])
             else:
                 raise ValueError(
                     f"einsum(): expected subscripts to be within the range [0, 52), got {item}"
@@ -144,7 +145,7 @@ def _parse_output(text: str, offset: int) -> list[str]:
 
 
 def _expect_letter(letter: str, position: int) -> None:
-    if letter not in ascii_letters:
+    if letter not in _LETTERS:
         raise RuntimeError(
             f"einsum(): invalid subscript given at index {position} in the equation string, "
             "subscripts must be in [a-zA-Z]"

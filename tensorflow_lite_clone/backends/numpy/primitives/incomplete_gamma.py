@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -126,6 +125,8 @@ def _temme_coefficients() -> tuple[tuple[float, ...], ...]:
     then c_0 = mu' / eta - 1 / eta - 1 (8.12.9) and c_k = c_(k-1)' / eta - g_k (1 / mu) up to sign
     (8.12.10), where g_k makes the terms in 1 / eta cancel.
     """
+    from fractions import Fraction
+
     terms = 32
     mu = [Fraction(0), Fraction(1)]
     for n in range(2, terms):
