@@ -62,19 +62,16 @@ def look(value: Any) -> Any:
     return facts, np.asarray(array.tolist()).tobytes()
 
 
-def case(op: Any) -> tuple[Any, str]:
-    """A row's first sample, and a dtype that it serves."""
-    for dtype in ("float32", *op.dtypes):
-        for sample in op.samples:
-            if dtype in op.dtypes and serves(sample, dtype):
-                return sample, dtype
-    raise AssertionError(f"{op.name} serves no dtype")
+def served(op: Any) -> list[tuple[Any, str]]:
+    """A row's samples, with dtypes that they serve; none where it has errors alone."""
+    dtypes = sorted(op.dtypes, key=lambda dtype: dtype != "float32")
+    return [(sample, dtype) for dtype in dtypes for sample in op.samples if serves(sample, dtype)]
 
 
 class TestOps(unittest.TestCase):
-    @each(OPS[::3])  # all would take half a minute
+    @each([op for op in OPS if served(op)][::3])  # all would take half a minute
     def test_in_a_graph(self, op: Any) -> None:
-        sample, dtype = case(op)
+        sample, dtype = served(op)[0]
         drawn = draw(op, sample, dtype)
 
         def run(args: Any, kwargs: Any) -> Any:
