@@ -1,1 +1,17 @@
-"""PyTorch's place of tensors without values, which are not here."""
+"""Tensors without values, as ``torch._subclasses``."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone._subclasses.fake_tensor import (
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+
+__all__ = [
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorMode",
+    "UnsupportedFakeTensorException",
+]

@@ -1,12 +1,286 @@
-"""Tensors without values, of PyTorch's tracing compiler: there are none."""
+"""Tensors without values that say they are on a device: what a program does, without doing it.
+
+A `FakeTensor` has the storage of a tensor on the device ``meta`` and answers with another device.
+Functions of one run on the meta tensors, which know shapes, dtypes and the graph, and what comes
+out is dressed again. So there is nothing to be known of single functions here.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["is_fake"]
+from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.core.device import Device, get_default_device
+from tensorflow_lite_clone.core.dtypes import get_default_dtype
+from tensorflow_lite_clone.core.interception import enable_for
+from tensorflow_lite_clone.core.overridable import MODES_ALONE
+from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
+from tensorflow_lite_clone.ops.create.convert import parse_to
+from tensorflow_lite_clone.ops.namespaces import aten
+from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
+from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.utils import _pytree as pytree
+
+__all__ = [
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+    "FakeTensor",
+    "FakeTensorMode",
+    "UnsupportedFakeTensorException",
+    "is_fake",
+]
+
+_META = Device("meta")
+
+
+class DataDependentOutputException(RuntimeError):  # noqa: N818  PyTorch's names
+    """A number was asked of a tensor that has none."""
+
+    def __init__(self, func: Any) -> None:
+        super().__init__(func)
+        self.func = func
+
+
+class DynamicOutputShapeException(DataDependentOutputException):
+    """The shape of a result depends on values, of which there are none."""
+
+
+class UnsupportedFakeTensorException(RuntimeError):  # noqa: N818
+    """A function that works with values was called."""
+
+
+class FakeTensor(Tensor):
+    """A tensor with shape, strides, dtype, device and place in the graph, but without values.
+
+    A `FakeTensorMode` makes them; see there.
+    """
+
+    fake_mode: FakeTensorMode
+    fake_device: Device
+
+    @property
+    def device(self) -> Device:
+        """The device that the tensor is said to be on."""
+        return self.fake_device
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is said to be in host memory."""
+        return self.fake_device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is said to be on a CUDA device."""
+        return self.fake_device.type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """False, unless that is the device it is said to be on."""
+        return self.fake_device.type == "meta"
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        leaves = pytree.tree_leaves((args, kwargs))
+        mode = next(leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor))
+        return mode.run(func, args, kwargs)
+
+    @staticmethod
+    def _as_parameter(data: Any, requires_grad: bool) -> Any:
+        parameter = data.fake_mode.dress(data.detach(), data.fake_device)
+        parameter._is_param = True
+        return parameter.requires_grad_(requires_grad)
+
+    def __repr__(self) -> str:
+        parts = ["...", f"size={tuple(self.shape)}"]
+        if self.fake_device.type != "cpu":
+            parts.insert(1, f"device='{self.fake_device}'")
+        if self.dtype is not get_default_dtype():
+            parts.append(f"dtype={self.dtype}")
+        if self._edge is not None:
+            node = self.grad_fn
+            parts.append("requires_grad=True" if node is None else f"grad_fn=<{node.name()}>")
+        text = f"FakeTensor({', '.join(parts)})"
+        is_parameter = getattr(self, "_is_param", False)
+        return f"Parameter({text})" if is_parameter else text
+
+
+#: What reads numbers, of which there are none.
+_READS = frozenset("item __bool__ __int__ __float__ __complex__ __index__ tolist".split())
+#: What is done to the object that a tensor is, or to its place in the graph: getters, setters, ...
+_OF_OBJECTS = frozenset(
+    """
+    __get__ __set__ __delete__ backward register_hook register_post_accumulate_grad_hook
+    requires_grad_ retain_grad
+    """.split()
+)
+#: Methods that name a device without an argument of that name.
+_MOVES = {"cpu": "cpu", "cuda": "cuda"}
+
+
+class FakeTensorMode(TorchFunctionMode):
+    """A block in which tensors are made without values, and the maker of such tensors.
+
+    Inside, what makes tensors makes fake ones, on the device that is named. Functions of fake
+    tensors give fake tensors, inside and outside. With `allow_non_fake_inputs` others may be mixed
+    with them, else that is an AssertionError. What asks for a number raises
+    DataDependentOutputException, where a shape depends on values DynamicOutputShapeException::
+
+        with FakeTensorMode() as mode:
+            layer = torch.nn.Linear(10**6, 10**6)  # takes no memory
+        y = layer(mode.from_tensor(torch.ones(2, 10**6)))  # FakeTensor(..., size=(2, 1000000))
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env: Any = None,
+        static_shapes: bool | None = None,
+        export: bool = False,
+    ) -> None:
+        super().__init__()
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env = shape_env
+
+    def from_tensor(
+        self, tensor: Tensor, *, static_shapes: bool | None = None, **others: Any
+    ) -> FakeTensor:
+        """A tensor's fake: its shape, strides, dtype, device, and whether it requires a gradient."""
+        enable_for(FakeTensor)
+        return self.describe(tensor)
+
+    def describe(self, tensor: Tensor) -> FakeTensor:
+        """`from_tensor`, for who looks at a fake and calls no function of it."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        with disabling(ALL_DISABLED):
+            empty = EXPORTS["torch"]["empty_strided"]
+            meta = empty(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+            meta.requires_grad_(tensor.requires_grad)
+            fake = self.dress(meta, tensor.device)
+            fake._is_param = getattr(tensor, "_is_param", False)  # type: ignore[attr-defined]
+        return fake
+
+    def dress(self, meta: Tensor, device: Device) -> FakeTensor:
+        """A meta tensor, in its place in the graph, as one that is said to be on `device`."""
+        fake = object.__new__(FakeTensor)
+        fake._storage, fake._view = meta._storage, meta._view
+        fake._edge = current_edge(meta)
+        fake.fake_mode = self
+        fake.fake_device = Device("cuda", 0) if device == Device("cuda") else device
+        return fake
+
+    def __enter__(self) -> Any:
+        enable_for(FakeTensor)
+        return super().__enter__()
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        leaves = pytree.tree_leaves((args, kwargs))
+        if any([isinstance(leaf, FakeTensor) for leaf in leaves]) or _creates(func):
+            return self.run(func, args, kwargs)
+        with self:
+            return func(*args, **kwargs)
+
+    def run(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a function gives of fake tensors, by what it gives of meta tensors."""
+        name = getattr(func, "__name__", "")
+        device, args, kwargs = _without_devices(func, args, kwargs)
+        fakes: dict[int, tuple[FakeTensor, Tensor]] = {}
+
+        def undress(value: Any) -> Any:
+            if isinstance(value, FakeTensor):
+                if id(value) not in fakes:
+                    fakes[id(value)] = value, value if name in _OF_OBJECTS else _meta_of(value)
+                return fakes[id(value)][1]
+            if isinstance(value, Tensor) and value.device != _META:
+                if not self.allow_non_fake_inputs and not _creates(func):
+                    raise AssertionError(
+                        "Please convert all Tensors to FakeTensors first or instantiate "
+                        "FakeTensorMode with 'allow_non_fake_inputs'. Found in "
+                        f"{resolve_name(func) or name}"
+                    )
+                return value.to(_META)
+            return value
+
+        with disabling(ALL_DISABLED):
+            plain = pytree.tree_map(undress, (args, kwargs))
+            device = device or _common_device([fake for fake, _ in fakes.values()])
+            if name == "numpy":
+                raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+            if name in _READS and name != "__index__":
+                raise DataDependentOutputException(aten._local_scalar_dense.default)
+            try:
+                result = func(*plain[0], **plain[1])
+            except NotImplementedError as error:
+                if fakes and "Meta tensors" in str(error):
+                    raise DynamicOutputShapeException(func) from error
+                raise
+            dressed = {id(meta): fake for fake, meta in fakes.values()}
+            for fake, meta in fakes.values():
+                fake._storage, fake._edge, fake._view = meta._storage, meta._edge, meta._view
+
+            def dress(value: Any) -> Any:
+                if not isinstance(value, Tensor):
+                    return device if isinstance(value, Device) else value
+                if isinstance(value, FakeTensor):
+                    return value
+                known = dressed.get(id(value))
+                return self.dress(value, device) if known is None else known
+
+            return pytree.tree_map(dress, result)
+
+
+def _meta_of(fake: FakeTensor) -> Tensor:
+    """The tensor behind a fake one, in its place in the graph."""
+    meta = new_tensor(fake._storage)
+    meta._edge, meta._view = fake._edge, fake._view
+    return meta
+
+
+def _creates(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return name in MODES_ALONE and EXPORTS["torch"].get(name) is func
+
+
+def _without_devices(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
+    """The device that a call names, if any, and its arguments with meta in the place of that."""
+    name = getattr(func, "__name__", "")
+    if _creates(func):
+        device = Device(kwargs.get("device") or get_default_device())
+        return device, args, {**kwargs, "device": _META}
+    if name == "to" and args:
+        device, dtype, copy, memory_format = parse_to(*args[1:], **kwargs)
+        given = {"dtype": dtype or args[0].dtype, "copy": copy, "memory_format": memory_format}
+        kept = {key: value for key, value in given.items() if value is not None}
+        moves = device is not None and device != args[0].device
+        return device, args[:1], {**kept, "copy": copy or moves}
+    if name in _MOVES and args and isinstance(args[0], FakeTensor):
+        return _without_devices(args[0].to.__func__, (args[0], _MOVES[name]), {})
+    if kwargs.get("device") is not None:
+        return Device(kwargs["device"]), args, {**kwargs, "device": _META}
+    return None, args, kwargs
+
+
+def _common_device(fakes: list[FakeTensor]) -> Device:
+    """The device of a result: that of the tensors with dimensions, else of the first."""
+    devices = [fake.fake_device for fake in fakes if fake.ndim] or [x.fake_device for x in fakes]
+    for other in devices:
+        if other != devices[0]:
+            raise RuntimeError(
+                "Unhandled FakeTensor Device Propagation: found two different devices "
+                f"{devices[0]}, {other}"
+            )
+    return devices[0] if devices else get_default_device()
 
 
 def is_fake(x: Any) -> bool:
-    """False: every tensor has values."""
-    return False
+    """Whether `x` is a tensor without values."""
+    return isinstance(x, FakeTensor)

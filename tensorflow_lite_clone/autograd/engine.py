@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
-from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.mode import followed, mode
 from tensorflow_lite_clone.autograd.namespaces import recorded, unwrappers
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
@@ -469,9 +469,14 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
 
 
 def _unseen_copy(g: Tensor, leaf: Tensor) -> Tensor:
-    """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes."""
+    """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes.
+
+    Those that follow values see it.
+    """
     if not g.is_sparse and g._storage.backend.dispatches:
         return g
+    if followed():
+        return g.clone() if g.is_sparse else _copied(g, leaf)
     modes, mode.dispatch_modes = mode.dispatch_modes, []
     try:
         return g.clone() if g.is_sparse else _copied(g, leaf)

@@ -100,7 +100,7 @@ def apply_inplace(
         result = run(op, backend, arrays, parameters)
         check_result(op.name, target, result, backend)
     if mask and 0 in op.plans[mask].saves:  # backward wants the value that is overwritten now
-        storages = (Storage(backend.F.copy(arrays[0]), backend), *storages[1:])
+        storages = (Storage(copied(arrays[0], backend), backend), *storages[1:])
     if direct is None:
         write(target, result)
     else:
@@ -113,6 +113,13 @@ def apply_inplace(
     if mask:
         record_inplace(op, target, backend, edges, mask, storages, parameters)
     return target
+
+
+def copied(array: Any, backend: Any) -> Any:
+    """A copy of what is about to be overwritten, which modes see as aten's clone."""
+    if not mode.dispatch_modes:
+        return backend.F.copy(array)
+    return run(Restride, backend, (array,), {"strides": backend.strides(array)})
 
 
 def into(target: Tensor, inputs: tuple) -> tuple:

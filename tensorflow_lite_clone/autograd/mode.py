@@ -32,6 +32,11 @@ class _Mode(threading.local):
 mode = _Mode()
 
 
+def followed() -> bool:
+    """Whether a mode of this thread must know where every value comes from, as tracing does."""
+    return any([getattr(each, "follows_values", False) for each in mode.dispatch_modes])
+
+
 def is_grad_enabled() -> bool:
     """Whether operations are being recorded in this thread."""
     return mode.grad

@@ -18,7 +18,7 @@ graph():
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.fx import immutable_collections
+from tensorflow_lite_clone.fx import experimental, immutable_collections, passes, subgraph_rewriter
 from tensorflow_lite_clone.fx._symbolic_trace import (
     PH,
     ProxyableClassMeta,
@@ -31,6 +31,7 @@ from tensorflow_lite_clone.fx.graph_module import GraphModule
 from tensorflow_lite_clone.fx.interpreter import Interpreter, Transformer
 from tensorflow_lite_clone.fx.node import Node, has_side_effect, map_arg
 from tensorflow_lite_clone.fx.proxy import Proxy
+from tensorflow_lite_clone.fx.subgraph_rewriter import replace_pattern
 
 __all__ = [
     "PH",
@@ -43,9 +44,13 @@ __all__ = [
     "ProxyableClassMeta",
     "Tracer",
     "Transformer",
+    "experimental",
     "has_side_effect",
     "immutable_collections",
     "map_arg",
+    "passes",
+    "replace_pattern",
+    "subgraph_rewriter",
     "symbolic_trace",
     "wrap",
 ]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from functools import total_ordering
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import qualified_name, type_name
 from tensorflow_lite_clone.fx.immutable_collections import immutable_dict, immutable_list
@@ -32,7 +33,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Target = Callable[..., Any] | str
 Argument = Any
 #: Types of what stands in a graph as it is, beside nodes and collections.
-base_types = (str, int, float, bool, complex, DType, Tensor, Device, OpOverload)
+base_types = (
+    str, int, float, bool, complex, DType, Tensor, Device, MemoryFormat, Layout, OpOverload,
+)  # fmt: skip
 
 _legal_ops = dict.fromkeys(
     "placeholder call_method call_module call_function get_attr output root".split()

@@ -19,7 +19,14 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
+from tensorflow_lite_clone.ops.namespaces import (
+    Namespace,
+    OpOverload,
+    OpOverloadPacket,
+    aten,
+    namespaces,
+)
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -190,6 +197,37 @@ def _own(op: Any) -> OpOverload:
     return OpOverloadPacket(f"tlc::{op.name}", partial(apply, op)).default
 
 
+@cache
+def _own_write(op: Any) -> OpOverload:
+    """The operation ``tlc.NAME_``, which writes what an op gives into its first argument."""
+
+    def write(target: Tensor, *others: Any, **parameters: Any) -> Tensor:
+        backend = target._storage.backend
+        tensors = [
+            wrap_freely(backend.asarray(x, target.dtype), backend)
+            if isinstance(x, int | float | complex)
+            else x
+            for x in others
+        ]
+        target.copy_(apply(op, target, *tensors, **parameters))
+        return target
+
+    return OpOverloadPacket(f"tlc::{op.name}_", write).default
+
+
+class _Own(Namespace):
+    """``torch.ops.tlc``: ops that have no form, under their own parameters, and their writes."""
+
+    def __getattr__(self, name: str) -> Any:
+        for found, operation in ((name, _own), (name.removesuffix("_"), _own_write)):
+            if is_op(TABLE.get(found)):
+                return operation(TABLE[found]).overloadpacket
+        return super().__getattr__(name)
+
+
+namespaces["tlc"] = _Own("tlc")
+
+
 def raised(array: Any, backend: Any) -> Any:
     """The Tensor over an array, the program's own if it has one; what is no array as it is.
 
@@ -280,8 +318,7 @@ def _writing(op: Any, write: Callable[[], Any], arrays: tuple, parameters: dict)
     elif not parameters and hasattr(aten, f"{op.name}_"):
         call(f"{op.name}_.{overload_of(op.name, tensors)}", *tensors)
     else:
-        func = OpOverloadPacket(f"tlc::{op.name}_", lambda *args, **kwargs: write()).default
-        dispatch(func, tuple(tensors), parameters)
+        dispatch(_own_write(op), tuple(tensors), parameters)
 
 
 _entered: list[None] = []  # one for each mode of all threads

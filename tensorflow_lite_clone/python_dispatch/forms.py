@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import isclose, prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.mode import followed
 from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -51,9 +52,14 @@ def unseen(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
 
-def _is_wrapper(x: Tensor) -> bool:
-    """Whether a class would see what is done to a tensor to save a value for its gradient."""
-    return bool(x._storage.backend.dispatches)
+def _is_followed(x: Tensor) -> bool:
+    """Whether a class, or a mode, would see what is done to save a value for the gradient."""
+    return bool(x._storage.backend.dispatches) or followed()
+
+
+def derived(function: Any, *args: Any) -> Any:
+    """``function(*args)``, which calculates; a mode sees it that must know every value."""
+    return function(*args) if followed() else unseen(function, *args)
 
 
 # -- operations of aten's that have no function of their own ---------------------------------------
@@ -212,7 +218,7 @@ def _log_softmax_form(x: Tensor, *, axis: int) -> Tensor:
 @form("layer_norm")
 def _layer_norm(x: Tensor, w: Any, b: Any, *, ndim: int, eps: float) -> tuple:
     y, mean, rstd = call("native_layer_norm", x, list(x.shape[x.ndim - ndim :]), w, b, eps)
-    if _is_wrapper(y):
+    if _is_followed(y):
         return y, mean, rstd  # for `gradients` alone, which takes them so
     return y, unseen(mean.reshape, -1, 1), unseen(rstd.reshape, -1, 1)
 
@@ -223,7 +229,7 @@ def _batch_norm(
 ) -> tuple:
     statistics = (running_mean, running_var)
     y, mean, rstd = call("native_batch_norm", x, w, b, *statistics, True, momentum, eps)
-    return y, mean, unseen(lambda: rstd**-2 - eps)
+    return y, mean, derived(lambda: rstd**-2 - eps)
 
 
 @form("batch_norm_eval")
@@ -244,7 +250,7 @@ def _max_pool(
     if any(padding) or set(dilation) != {1} or ceil_mode:
         args += [list(padding), list(dilation), ceil_mode]
     y, indices = call(f"max_pool{len(kernel)}d_with_indices", x, *args)
-    return y, indices if _is_wrapper(y) else unseen(lambda: x.new_zeros(0, dtype=uint8))
+    return y, indices if _is_followed(y) else unseen(lambda: x.new_zeros(0, dtype=uint8))
 
 
 @form("avg_pool")
@@ -273,7 +279,7 @@ def _cross_entropy(
     logs = call("_log_softmax", x, axis, False)
     number = REDUCTIONS.index(reduction)
     loss = call("nll_loss_forward", logs, target, weight, number, ignore_index)[0]
-    return loss, logs if _is_wrapper(logs) else unseen(x.logsumexp, axis)
+    return loss, logs if _is_followed(logs) else unseen(x.logsumexp, axis)
 
 
 @form("nll_loss")

@@ -10,19 +10,21 @@ from __future__ import annotations
 from math import isclose, prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.namespaces import see_composite, seen_gradients, seen_roots
 from tensorflow_lite_clone.core.strides import preserve_format
 from tensorflow_lite_clone.core.windows import windows_size
-from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
 from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own, unwrap
-from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, unseen
+from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
-    """What a primitive or composite gives over the tensors' arrays."""
+    """What an op gives, or a primitive or composite over the tensors' arrays."""
+    if is_op(TABLE.get(name)):
+        return apply(TABLE[name], *tensors, **parameters)  # its results lie as they should
     backend = tensors[0]._storage.backend
     arrays = [None if x is None else x._storage.array for x in tensors]
     result = getattr(backend.F, name)(*arrays, **parameters)
@@ -32,7 +34,7 @@ def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
 
 
 def _ones_like(output: Tensor) -> Tensor:
-    ones: Tensor = call("ones_like", output, memory_format=preserve_format)
+    ones: Tensor = call("ones_like", output, pin_memory=False, memory_format=preserve_format)
     return ones
 
 
@@ -121,7 +123,7 @@ def _cross_entropy(
 ) -> Tensor:  # fmt: skip
     if smoothing:
         return NotImplemented
-    logs = lse if lse.ndim == x.ndim else unseen(lambda: x - lse.unsqueeze(axis))
+    logs = lse if lse.ndim == x.ndim else derived(lambda: x - lse.unsqueeze(axis))
     total = unseen(g.new_ones, ())
     number = REDUCTIONS.index(reduction)
     g = call("nll_loss_backward", g, logs, target, weight, number, ignore_index, total)
@@ -180,7 +182,7 @@ def _native_batch_norm_backward(
 def _batch_norm(
     g: Tensor, x: Tensor, w: Any, mean: Tensor, variance: Tensor, *, eps: float, needs: Any
 ) -> tuple:
-    rstd = unseen(lambda: (variance + eps) ** -0.5)
+    rstd = derived(lambda: (variance + eps) ** -0.5)
     args = (g, x, w, None, None, mean, rstd, True, eps, list(needs))
     return tuple(call("native_batch_norm_backward", *args))
 
@@ -216,7 +218,7 @@ def _max_pool(g: Tensor, x: Tensor, y: Tensor, hint: Any, **sizes: Any) -> Tenso
         return own(TABLE["max_pool_backward"], g, x, y, hint, **sizes)
     indices = hint if hint is not None and hint.shape == y.shape else None
     if indices is None:
-        indices = unseen(_computed, "max_pool_indices", x, y, **sizes)
+        indices = derived(lambda: _computed("max_pool_indices", x, y, **sizes))
     args = [list(sizes[name]) for name in ("kernel", "stride", "padding", "dilation")]
     name = f"max_pool{len(sizes['kernel'])}d_with_indices_backward"
     return call(name, g, x, *args, False, indices)
@@ -337,7 +339,8 @@ def _linear(node: Any, grads: list, needed: Any) -> Any:
         if g.ndim != 2:
             gx = call("view", gx, [*g.shape[:-1], gx.shape[-1]])
     if wanted[1]:
-        x = unseen(values[0].reshape, -1, values[0].shape[-1])
+        see = unseen if values[0].is_contiguous() else derived  # a copy is to be followed
+        x = see(values[0].reshape, -1, values[0].shape[-1])
         gw = call("t", call("t", call("mm", call("t", rows), x)))
     if wanted[2]:
         gb = call("view", call("sum.dim_IntList", rows, [0], True), [rows.shape[1]])
@@ -351,7 +354,7 @@ def _mm(node: Any, grads: list, needed: Any) -> Any:
     values, wanted = _saved(node, needed)
     g, gx, gy = call("unsqueeze", g, 0), None, None  # of a vector, which was a row
     if wanted[1]:
-        gy = call("mm", call("t", unseen(values[0].unsqueeze, 0)), g)
+        gy = call("mm", call("t", derived(values[0].unsqueeze, 0)), g)
     if wanted[0]:
         gx = call("squeeze.dim", call("mm", g, call("t", values[1])), 0)
     return [gx, gy]
@@ -365,7 +368,7 @@ def _bmm(node: Any, grads: list, needed: Any) -> Any:
     batch = list(g.shape[:-2])
 
     def flat(x: Tensor) -> Tensor:
-        return unseen(lambda: x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]))
+        return derived(lambda: x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]))
 
     def product(x: Tensor, y: Tensor) -> Tensor:
         z = call("bmm", x, y)

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own
-from tensorflow_lite_clone.python_dispatch.forms import as_shape, form, unseen
+from tensorflow_lite_clone.python_dispatch.forms import as_shape, derived, form
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -25,6 +25,16 @@ def _unsafe_view(x: Tensor, size: Any) -> Tensor:
 @operation("_to_copy")
 def _to_copy(x: Tensor, *, dtype: Any = None, device: Any = None, **layout: Any) -> Tensor:
     return x.to(dtype=dtype or x.dtype, device=device or x.device, copy=True)
+
+
+@operation("lift_fresh")
+def _lift_fresh(x: Tensor) -> Tensor:
+    return x
+
+
+@operation("lift_fresh_copy")
+def _lift_fresh_copy(x: Tensor) -> Tensor:
+    return x.clone()
 
 
 @operation("_local_scalar_dense")
@@ -102,7 +112,7 @@ def _squeeze(x: Tensor, *, axis: Any, shape: Any) -> Tensor:
 def _index(x: Tensor, index: Tensor, *, places: tuple, shape: Any) -> Tensor:
     indices: list[Any] = [None] * (max(places) + 1)
     for row, place in enumerate(places):
-        indices[place] = unseen(index.select, 0, row)
+        indices[place] = derived(index.select, 0, row)
     return call("index.Tensor", x, indices)
 
 
@@ -175,6 +185,41 @@ def _indexed(x: Tensor, *, index: Any, shape: Any) -> Tensor:
 
 for _name in ("select", "slice", "basic_index"):
     forms[_name] = _indexed
+
+
+@operation("select_backward")
+def _select_backward(g: Tensor, input_sizes: Any, dim: int, index: int) -> Tensor:
+    x = g.new_zeros(input_sizes)
+    x.select(dim, index).copy_(g)
+    return x
+
+
+@operation("slice_backward")
+def _slice_backward(
+    g: Tensor, input_sizes: Any, dim: int, start: int, end: int, step: int
+) -> Tensor:
+    x = g.new_zeros(input_sizes)
+    _slice(x, dim, start, end, step).copy_(g)
+    return x
+
+
+@form("embed")
+def _embed(g: Tensor, *, view: Any, parameters: dict, shape: Any) -> Tensor:
+    """The gradient of a view: zeros, with g in the place of what was viewed."""
+    index = parameters.get("index", ())
+    index = index if isinstance(index, tuple) else (index,)
+    *others, item = (index[:-1] if index[-1:] == (...,) else index) or (None,)
+    dim = len(shape) - 1 if ... in others else len(others)
+    if not all([other is ... or other == slice(None) for other in others]):
+        return own(TABLE["embed"], g, view=view, parameters=parameters, shape=shape)
+    if view is TABLE["select"]:
+        return call("select_backward", g, list(shape), dim, item)
+    if view is TABLE["slice"]:
+        stop = sys.maxsize if item.stop is None else item.stop
+        return call("slice_backward", g, list(shape), dim, item.start or 0, stop, item.step or 1)
+    return own(TABLE["embed"], g, view=view, parameters=parameters, shape=shape)
+
+
 forms.update(
     view=lambda x, *, shape, source: call("view", x, list(shape)),
     unsafe_view=lambda x, *, shape, source: as_shape(x, list(shape)),
@@ -187,6 +232,7 @@ forms.update(
     flip=lambda x, *, axis: call("flip", x, [axis] if isinstance(axis, int) else list(axis)),
     repeat=lambda x, *, repeats, shape: call("repeat", x, list(repeats)),
     cast=lambda x, *, dtype: call("_to_copy", x, dtype=dtype),
+    cast_to_integers=lambda x, *, dtype: call("_to_copy", x, dtype=dtype),
     restride=lambda x, *, strides: call("clone", x),
     pow_scalar=lambda x, *, exponent: call("pow.Tensor_Scalar", x, exponent),
     clamp=lambda x, **bounds: call("clamp", x, bounds["min"], bounds["max"]),

@@ -168,6 +168,7 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         device: Any = None,
         requires_grad: bool = False,
         memory_format: MemoryFormat | None = None,
+        pin_memory: bool = False,
     ) -> Tensor:
         if layout is sparse_coo:
             place = input.device if device is None else device
@@ -305,6 +306,7 @@ def full_like(
     device: Any = None,
     requires_grad: bool = False,
     memory_format: MemoryFormat | None = None,
+    pin_memory: bool = False,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
     if isinstance(input, Tensor):

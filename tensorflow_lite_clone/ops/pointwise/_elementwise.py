@@ -22,6 +22,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
     check_writable,
+    copied,
     into,
     record_inplace,
     write,
@@ -247,7 +248,7 @@ def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:
     memory = target.root or target
     return tuple(
         [
-            Storage(storage.backend.F.copy(storage.laid), storage.backend)
+            Storage(copied(storage.laid, storage.backend), storage.backend)
             if index in saves and (storage.root or storage) is memory
             else storage
             for index, storage in enumerate(storages)

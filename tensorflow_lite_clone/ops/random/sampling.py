@@ -73,6 +73,7 @@ def _sampler(name: str, draw: str, document: str) -> None:
         device: Any = None,
         requires_grad: bool = False,
         memory_format: MemoryFormat | None = None,
+        pin_memory: bool = False,
     ) -> Tensor:
         expect_tensor(f"{name}_like", input)
         result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)

@@ -365,7 +365,7 @@ def _triangle_indices(
 @public("torch")
 def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
-    layout: Layout | None = None,
+    layout: Layout | None = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of a lower triangle, in two rows."""
     return _triangle_indices("tril", row, col, offset, dtype, device)
@@ -374,7 +374,7 @@ def tril_indices(
 @public("torch")
 def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None,
-    layout: Layout | None = None,
+    layout: Layout | None = None, pin_memory: bool = False,
 ) -> Tensor:  # fmt: skip
     """Row and column numbers of an upper triangle, in two rows."""
     return _triangle_indices("triu", row, col, offset, dtype, device)

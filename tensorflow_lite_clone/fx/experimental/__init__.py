@@ -1,0 +1,1 @@
+"""``torch.fx.experimental``: transformations of graphs, and tracing into aten's operations."""

@@ -1,0 +1,1 @@
+"""``torch.fx.passes``: what reads, takes apart and changes graphs."""

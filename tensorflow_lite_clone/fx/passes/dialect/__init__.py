@@ -1,0 +1,1 @@
+"""``torch.fx.passes.dialect``: passes over graphs of certain operations."""

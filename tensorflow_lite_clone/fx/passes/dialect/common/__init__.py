@@ -1,0 +1,1 @@
+"""``torch.fx.passes.dialect.common``: passes over graphs of functions."""
