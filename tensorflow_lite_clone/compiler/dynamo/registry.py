@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tensorflow_lite_clone.compiler.dynamo.aot import aot_autograd
 from tensorflow_lite_clone.compiler.dynamo.errors import InvalidBackend
 from tensorflow_lite_clone.compiler.function import Compiled
 
@@ -74,4 +75,4 @@ def compile_fx(model_: Any, example_inputs_: list[Any] | None = None, **options:
 
 register_backend(compile_fx, name="inductor")
 register_backend(compile_fx, name="cudagraphs")
-register_backend(eager, name="aot_eager", tags=("debug",))
+register_backend(aot_autograd(fw_compiler=eager), name="aot_eager", tags=("debug",))
