@@ -74,6 +74,12 @@ def default_partition(
             backward.add(node)
     (results,) = graph.output_node().args
     outputs, gradients = results[:num_fwd_outputs], results[num_fwd_outputs:]
+    needed = [node for node in outputs if isinstance(node, fx.Node)]
+    while needed:  # views of one memory may have been made in either pass
+        node = needed.pop()
+        if node in backward and node.op != "placeholder":
+            backward.discard(node)
+            needed += node.all_input_nodes
     needed = [node for node in gradients if isinstance(node, fx.Node)]
     for node in backward:
         needed += node.all_input_nodes
