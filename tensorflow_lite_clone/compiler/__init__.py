@@ -1,7 +1,7 @@
 """``torch.compile`` and ``torch.compiler``: functions captured in CUDA graphs, or for a backend.
 
-See docs/cuda_graphs.md for what is captured in CUDA graphs and programs, and docs/compile.md for the
-graphs that other backends are given.
+See docs/cuda_graphs.md for what is captured in CUDA graphs and programs, and docs/compile.md for
+the graphs that other backends are given.
 """
 
 from __future__ import annotations

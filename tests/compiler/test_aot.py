@@ -28,7 +28,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "perceptron": perceptron,
     "pointwise": lambda module: lambda x: (x.sin() + x, x.shape[0]),
     "several results": lambda module: lambda x: {"a": x.exp(), "b": [x * 2, x.detach()]},
-    "mean": lambda module: lambda x: module.tanh(x * 2).mean(),
+    "sum": lambda module: lambda x: module.tanh(x * 2).sum(),
 }
 
 

@@ -89,7 +89,9 @@ def test_code_of_a_graph() -> None:
     (module,) = graphs.graphs
     assert [str(node.target) for node in module.graph.find_nodes(op="call_method")] == ["sum"]
     assert "torch.relu(linear)" in module.code and "relu.sum(dim = 0)" in module.code
-    assert [node.meta["example_value"].shape for node in module.graph.nodes if node.meta][-1] == (2,)
+    assert [node.meta["example_value"].shape for node in module.graph.nodes if node.meta][-1] == (
+        2,
+    )
     assert "in f" in [*module.graph.nodes][-2].meta["stack_trace"]
 
 

@@ -57,7 +57,7 @@ def _unboxed(function: Callable[..., Any]) -> Callable[..., Any]:
 def default_partition(
     joint_module: Any, _joint_inputs: Any, *, num_fwd_outputs: int
 ) -> tuple[Any, Any]:
-    """The forward and the backward graph of one whose inputs are named ``primals`` and ``tangents``.
+    """The forward and the backward graph of one with inputs named ``primals`` and ``tangents``.
 
     Its first `num_fwd_outputs` results are those of the forward graph, others of the backward
     graph, to which nodes belong that need tangents, or say so in their ``meta``. The forward graph

@@ -108,7 +108,9 @@ def metadata() -> dict[Any, str]:
 def _properties() -> dict[Any, str]:
     """What modes see as the getters of properties, and their names."""
     return {
-        member.__get__: name for name, member in vars(Tensor).items() if isinstance(member, property)
+        member.__get__: name
+        for name, member in vars(Tensor).items()
+        if isinstance(member, property)
     }
 
 

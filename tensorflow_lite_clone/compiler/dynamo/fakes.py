@@ -52,7 +52,11 @@ def _autocast_for(device: Device) -> Iterator[None]:
 
 
 def evaluate(
-    form: str, target: Any, args: tuple, kwargs: dict[str, Any], tensors: list[tuple[Tensor, Device]]
+    form: str,
+    target: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    tensors: list[tuple[Tensor, Device]],
 ) -> tuple[Any, Device]:
     """What a call on fakes gives, and the device that its new tensors would be on.
 

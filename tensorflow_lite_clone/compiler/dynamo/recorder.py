@@ -16,16 +16,24 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from tensorflow_lite_clone.amp.autocast_mode import _enter_autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
-from tensorflow_lite_clone.amp.autocast_mode import _enter_autocast
 from tensorflow_lite_clone.compiler.dynamo import calls
 from tensorflow_lite_clone.compiler.dynamo.ambient import Ambient, Surroundings, change
 from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
 from tensorflow_lite_clone.compiler.dynamo.errors import Unsupported
 from tensorflow_lite_clone.compiler.dynamo.fakes import evaluate
 from tensorflow_lite_clone.compiler.dynamo.pending import Snapshot, Unsettled, pend, settle
-from tensorflow_lite_clone.compiler.dynamo.steps import Input, Segment, State, Step, Value, replaced, value
+from tensorflow_lite_clone.compiler.dynamo.steps import (
+    Input,
+    Segment,
+    State,
+    Step,
+    Value,
+    replaced,
+    value,
+)
 from tensorflow_lite_clone.compiler.function import inside
 from tensorflow_lite_clone.compiler.signature import UnsuitableError
 from tensorflow_lite_clone.core.shape import Size
@@ -67,7 +75,7 @@ class Recorder:
         state.modes.remove(self)
         active_modes.pop()
 
-    # ---------------------------------------------------------------------------- calls come here
+    # ---- calls come here
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -146,7 +154,7 @@ class Recorder:
             segment.path.append(step)
             segment.state, segment.ambient = step.after, after
 
-    # ------------------------------------------------------------------------------- calls not known
+    # ---- calls not known
 
     def _extend(
         self, segment: Segment, key: tuple, args: tuple, kwargs: dict[str, Any], frame: FrameType
@@ -278,7 +286,7 @@ class Recorder:
             outer = outer.f_back
         step.stack = caller and user_stack(caller)
 
-    # -------------------------------------------------------------------------------- graphs run here
+    # ---- graphs run here
 
     def need(self, segment: Segment) -> None:
         """A pending tensor is read."""
@@ -330,9 +338,7 @@ class Recorder:
                 with self._surroundings.restored():
                     if compiled is None:
                         stack = [] if frame is None else user_stack(frame)
-                        compiled = self.cache.compile(
-                            segment, live, self._site, reason, stack
-                        )
+                        compiled = self.cache.compile(segment, live, self._site, reason, stack)
                     results = compiled(*segment.inputs.values())
             finally:
                 self._segment = None

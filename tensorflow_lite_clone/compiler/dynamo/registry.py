@@ -17,7 +17,7 @@ _tags: dict[str, frozenset[str]] = {}
 def register_backend(
     compiler_fn: Any = None, name: str | None = None, tags: Sequence[str] = ()
 ) -> Any:
-    """Enter a backend under a name, by default its own; also a decorator, with or without arguments.
+    """Enter a backend under a name, by default its own; also a decorator, with arguments or not.
 
     It is called as ``compiler_fn(graph_module, example_inputs)`` and returns a callable that takes
     such inputs and returns what the graph does, a tuple. TypeError for what is not callable,

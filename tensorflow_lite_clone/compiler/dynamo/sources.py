@@ -66,9 +66,7 @@ class Sources:
             seen: set[int] = set()
             for name in sorted(names, key=lambda name: not isinstance(values.get(name), Module)):
                 if name in values:
-                    for tensor, source in _walk(
-                        values[name], f"{space}['{name}']", False, seen, 0
-                    ):
+                    for tensor, source in _walk(values[name], f"{space}['{name}']", False, seen, 0):
                         found.setdefault(id(tensor), source)
             if missing <= found.keys():
                 break

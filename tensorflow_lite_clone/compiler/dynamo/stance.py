@@ -27,7 +27,9 @@ class set_stance:  # noqa: N801  PyTorch's name
 
     def __init__(self, stance: str = "default", *, force_backend: Any = None) -> None:
         if stance not in _STANCES:
-            raise RuntimeError(f"invalid torch.compile stance '{stance}', expected one of {_STANCES}")
+            raise RuntimeError(
+                f"invalid torch.compile stance '{stance}', expected one of {_STANCES}"
+            )
         if force_backend is not None:
             raise NotImplementedError("set_stance(force_backend=...): backends are not exchanged")
         self._name = stance

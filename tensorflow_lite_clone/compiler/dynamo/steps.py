@@ -17,8 +17,8 @@ from tensorflow_lite_clone.compiler.dynamo.pending import (
 from tensorflow_lite_clone.compiler.signature import UnsuitableError
 from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
-from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.tensor import Tensor
 
 _CONSTANTS = frozenset(
@@ -63,10 +63,11 @@ class Step:
     """A recorded call, and what it gives.
 
     Each of `inputs` and of the `fresh` tensors is the value of the number that it stands with.
-    `leaves` are all tensors in the result, with their paths in it, `results` what `rebuild` makes
-    the result of: `Value`s and constants, or None where it is a switch that was turned. `changed` are earlier values that look different after
-    the call. `ambient` is what it was recorded in. `single` is the only fresh value where that is
-    the result, and nothing else happens.
+    `leaves` are all tensors in the result, with their paths in it. `results` is what `rebuild`
+    makes the result of, `Value`s and constants, or None where the call turns a switch. `changed`
+    are earlier values that look different after the call, `writes` the numbers of inputs that it
+    writes into. `ambient` is what it was recorded in. `single` is the only fresh value where that
+    is the result, and nothing else happens.
     """
 
     __slots__ = (
