@@ -44,6 +44,7 @@ LAYERS: list[set[str]] = [
         "__config__",
         "__future__",
         "_dynamo",
+        "_functorch",
         "_inductor",
         "_jit_internal",
         "_ops",

@@ -199,7 +199,8 @@ def aot_module_simplified(
     def joint(primals: list[Any], tangents: list[Any]) -> list[Any]:
         results = mod(*primals)
         leaves = [x for x in primals if isinstance(x, Tensor) and x.requires_grad]
-        graph = get_innermost_proxy_mode().tracer.graph
+        tracing: Any = get_innermost_proxy_mode()
+        graph = tracing.tracer.graph
         before = {*graph.nodes}
         found = grad([results[n] for n in wanted], leaves, tangents, allow_unused=True)
         for node in graph.nodes:

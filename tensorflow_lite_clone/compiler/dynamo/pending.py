@@ -74,7 +74,7 @@ class Unsettled(Tensor):
     __slots__ = ()
     __torch_function__ = disabled
 
-    @property
+    @property  # type: ignore[override]  # who writes there writes into one of the base class
     def _storage(self) -> Any:
         return self._settled()._storage
 
