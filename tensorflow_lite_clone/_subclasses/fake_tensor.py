@@ -13,7 +13,6 @@ from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.interception import enable_for
-from tensorflow_lite_clone.core.overridable import MODES_ALONE
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
 from tensorflow_lite_clone.ops.create.convert import parse_to
@@ -34,15 +33,17 @@ __all__ = [
 _META = Device("meta")
 
 
-class DataDependentOutputException(RuntimeError):  # noqa: N818  PyTorch's names
-    """A number was asked of a tensor that has none."""
-
+class _Refusal(RuntimeError):  # noqa: N818  PyTorch's names
     def __init__(self, func: Any) -> None:
         super().__init__(func)
         self.func = func
 
 
-class DynamicOutputShapeException(DataDependentOutputException):
+class DataDependentOutputException(_Refusal):
+    """A number was asked of a tensor that has none."""
+
+
+class DynamicOutputShapeException(_Refusal):
     """The shape of a result depends on values, of which there are none."""
 
 
@@ -108,6 +109,14 @@ class FakeTensor(Tensor):
         return f"Parameter({text})" if is_parameter else text
 
 
+#: Functions that make a tensor of data or numbers.
+_CREATIONS = frozenset(
+    """
+    arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye
+    full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn
+    randperm scalar_tensor tensor tril_indices triu_indices zeros
+    """.split()
+)
 #: What reads numbers, of which there are none.
 _READS = frozenset("item __bool__ __int__ __float__ __complex__ __index__ tolist".split())
 #: What is done to the object that a tensor is, or to its place in the graph: getters, setters, ...
@@ -150,7 +159,7 @@ class FakeTensorMode(TorchFunctionMode):
     def from_tensor(
         self, tensor: Tensor, *, static_shapes: bool | None = None, **others: Any
     ) -> FakeTensor:
-        """A tensor's fake: its shape, strides, dtype, device, and whether it requires a gradient."""
+        """A tensor's fake: its shape, strides, dtype, device, and whether it wants a gradient."""
         enable_for(FakeTensor)
         return self.describe(tensor)
 
@@ -186,12 +195,13 @@ class FakeTensorMode(TorchFunctionMode):
         leaves = pytree.tree_leaves((args, kwargs))
         if any([isinstance(leaf, FakeTensor) for leaf in leaves]) or _creates(func):
             return self.run(func, args, kwargs)
-        with self:
-            return func(*args, **kwargs)
+        return func(*args, **kwargs)
 
     def run(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What a function gives of fake tensors, by what it gives of meta tensors."""
         name = getattr(func, "__name__", "")
+        if name in _MOVES and args and isinstance(args[0], FakeTensor):
+            func, args, kwargs = EXPORTS["method"]["to"], (args[0], _MOVES[name]), {}
         device, args, kwargs = _without_devices(func, args, kwargs)
         fakes: dict[int, tuple[FakeTensor, Tensor]] = {}
 
@@ -247,23 +257,21 @@ def _meta_of(fake: FakeTensor) -> Tensor:
 
 def _creates(func: Any) -> bool:
     name = getattr(func, "__name__", "")
-    return name in MODES_ALONE and EXPORTS["torch"].get(name) is func
+    return name in _CREATIONS and resolve_name(func) == f"torch.{name}"
 
 
 def _without_devices(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     """The device that a call names, if any, and its arguments with meta in the place of that."""
     name = getattr(func, "__name__", "")
     if _creates(func):
-        device = Device(kwargs.get("device") or get_default_device())
-        return device, args, {**kwargs, "device": _META}
+        named = Device(kwargs.get("device") or get_default_device())
+        return named, args, {**kwargs, "device": _META}
     if name == "to" and args:
         device, dtype, copy, memory_format = parse_to(*args[1:], **kwargs)
         given = {"dtype": dtype or args[0].dtype, "copy": copy, "memory_format": memory_format}
         kept = {key: value for key, value in given.items() if value is not None}
         moves = device is not None and device != args[0].device
         return device, args[:1], {**kept, "copy": copy or moves}
-    if name in _MOVES and args and isinstance(args[0], FakeTensor):
-        return _without_devices(args[0].to.__func__, (args[0], _MOVES[name]), {})
     if kwargs.get("device") is not None:
         return Device(kwargs["device"]), args, {**kwargs, "device": _META}
     return None, args, kwargs

@@ -469,15 +469,10 @@ def _copied(g: Tensor, leaf: Tensor) -> Tensor:
 
 
 def _unseen_copy(g: Tensor, leaf: Tensor) -> Tensor:
-    """`_copied` of a gradient of which nobody can tell whether others hold it, outside of modes.
-
-    Those that follow values see it.
-    """
+    """`_copied` of a gradient that others may hold; of modes those see it that follow values."""
     if not g.is_sparse and g._storage.backend.dispatches:
         return g
-    if followed():
-        return g.clone() if g.is_sparse else _copied(g, leaf)
-    modes, mode.dispatch_modes = mode.dispatch_modes, []
+    modes, mode.dispatch_modes = mode.dispatch_modes, mode.dispatch_modes if followed() else []
     try:
         return g.clone() if g.is_sparse else _copied(g, leaf)
     finally:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.interception import intercept, release
 from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import torch_path
@@ -333,7 +334,7 @@ class Tracer(TracerBase):
                 f"Was not able to add assertion to guarantee correct input {name} to specialized "
                 "function. It is up to the user to make sure that your inputs match the inputs "
                 "you specialized the function with.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
 
     # ----------------------------------------------------------------------------------- tracing

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.fx._codegen import (
     CodeGen,
     PythonCode,
@@ -192,7 +193,7 @@ class Graph:
                 f"Attempted to insert a get_attr Node with no underlying reference in the owning "
                 f"GraphModule: {qualified_name!r} is no module, parameter or buffer of it. Call "
                 "GraphModule.add_submodule, register_parameter or register_buffer",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
@@ -265,7 +266,9 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            warnings.warn(
+                f"erase_node({to_erase}) on an already erased node", stacklevel=level_outside()
+            )
             return
         for hook in getattr(self.owning_module, "_erase_node_hooks", None) or ():
             hook(to_erase)

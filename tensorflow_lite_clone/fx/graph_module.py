@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.fx._attributes import (
     _assign_attr,
     _copy_attr,
@@ -365,7 +366,7 @@ class GraphModule(Module):
             warnings.warn(
                 "Was not able to save the following children modules as reprs -saved as pickled "
                 f"files instead: {in_files}",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
 
     # ----------------------------------------------------------------------------------- printing

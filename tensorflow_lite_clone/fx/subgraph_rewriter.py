@@ -125,12 +125,12 @@ def _replace(
         results = graph.graph_copy(replacement, copies)
     if isinstance(results, Node):
         results = (results,)
-    if len(results) != len(match.returning_nodes):  # type: ignore[arg-type]
+    if len(results) != len(match.returning_nodes):
         raise AssertionError(
             f"Returning nodes count mismatch: the pattern has {len(match.returning_nodes)}, the "
-            f"replacement {len(results)}"  # type: ignore[arg-type]
+            f"replacement {len(results)}"
         )
-    for old, new in zip(match.returning_nodes, results, strict=True):  # type: ignore[arg-type]
+    for old, new in zip(match.returning_nodes, results, strict=True):
         old.replace_all_uses_with(new)
         replaced[old] = new
     for node in reversed(pattern.nodes):

@@ -1,7 +1,6 @@
 """Functions behind the modules, as ``torch.nn.functional``.
 
-They are defined in `ops`, once, and many are the same objects as ``torch.relu`` or
-``Tensor.softmax``.
+They are defined in `ops`, once: ``F.relu`` has the code of ``torch.relu`` and ``Tensor.relu``.
 """
 
 from __future__ import annotations

@@ -219,9 +219,10 @@ class _Own(Namespace):
     """``torch.ops.tlc``: ops that have no form, under their own parameters, and their writes."""
 
     def __getattr__(self, name: str) -> Any:
-        for found, operation in ((name, _own), (name.removesuffix("_"), _own_write)):
-            if is_op(TABLE.get(found)):
-                return operation(TABLE[found]).overloadpacket
+        for found, make in ((name, _own), (name.removesuffix("_"), _own_write)):
+            op: Any = TABLE.get(found)
+            if is_op(op):
+                return make(op).overloadpacket
         return super().__getattr__(name)
 
 

@@ -149,7 +149,8 @@ def _creation(normalize: _Normalizer, of_another: bool) -> _Handler:
         name, args, kwargs = normalize(args, kwargs)
         if not of_another or "device" in kwargs:
             kwargs["device"] = Device(kwargs.get("device") or get_default_device())
-        first = {key: kwargs.pop(key) for key in ("dtype", "layout", "device") if key in kwargs}
+        order = ("dtype", "layout", "device")
+        first: dict[str, Any] = {key: kwargs.pop(key) for key in order if key in kwargs}
         first["pin_memory"] = kwargs.pop("pin_memory", False)
         made = call(name, *args, **first, **kwargs)
         return made.requires_grad_() if requires_grad else made

@@ -23,8 +23,9 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
     """What an op gives, or a primitive or composite over the tensors' arrays."""
-    if is_op(TABLE.get(name)):
-        return apply(TABLE[name], *tensors, **parameters)  # its results lie as they should
+    op: Any = TABLE.get(name)
+    if is_op(op):
+        return apply(op, *tensors, **parameters)  # its results lie as they should
     backend = tensors[0]._storage.backend
     arrays = [None if x is None else x._storage.array for x in tensors]
     result = getattr(backend.F, name)(*arrays, **parameters)

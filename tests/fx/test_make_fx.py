@@ -59,7 +59,7 @@ SAME = {
     "results": (lambda t: lambda x: {"a": [x, x + 1], "b": None, "c": (3, x)}, [(2,)]),
     "items": (lambda t: lambda x: (x.max(1), t.split(x, 1)), [(2, 3)]),
     "views": (lambda t: lambda x: x[0, 1:].view(2).expand(3, 2).t().unsqueeze(0), [(2, 3)]),
-    "joined": (lambda t: lambda x: t.cat([x, x], 1) + t.stack([x, x]).sum(0).repeat(1, 2), [(2, 3)]),
+    "joined": (lambda t: lambda x: (t.cat([x, x], 1), t.stack([x, x]).repeat(1, 2, 1)), [(2, 3)]),
     "reductions": (lambda t: lambda x: x.sum() + x.mean(1) + x.amax(0, keepdim=True), [(3, 3)]),
     "dtypes": (lambda t: lambda x: x.double().to(t.int32).float(), [(2,)]),
     "products": (lambda t: lambda x, y: x @ y + t.nn.functional.linear(x, y.t()), [(2, 3), (3, 2)]),
@@ -201,11 +201,15 @@ GRADIENTS = {
     "in place": (_written, [(4, 3)]),
     "chosen": (_chosen, [(4, 3)]),
     "norms": (lambda x, w: F.layer_norm(x, (3,), w, w).pow(3).sum(), [(4, 3), (3,)]),
-    "batch norm": (lambda x, w: F.batch_norm(x, None, None, w, w, True).pow(3).sum(), [(4, 3), (3,)]),
+    "batch norm": (
+        lambda x, w: F.batch_norm(x, None, None, w, w, True).pow(3).sum(), [(4, 3), (3,)]
+    ),
     "group norm": (lambda x, w: F.group_norm(x, 1, w, w).pow(3).sum(), [(2, 3, 4), (3,)]),
     "linear": (lambda w, x: F.linear(x.transpose(0, 1), w).pow(2).sum(), [(5, 3), (2, 4, 3)]),
     "products": (lambda y, x: (x @ y).pow(2).sum(), [(5, 3, 2), (2, 1, 4, 3)]),
-    "convolution": (lambda w, x: F.conv2d(x, w, padding=1).pow(2).sum(), [(4, 3, 3, 3), (1, 3, 5, 5)]),
+    "convolution": (
+        lambda w, x: F.conv2d(x, w, padding=1).pow(2).sum(), [(4, 3, 3, 3), (1, 3, 5, 5)]
+    ),
     "pools": (
         lambda x: F.max_pool2d(x, 2).pow(3).sum() + F.adaptive_max_pool2d(x, 3).pow(3).sum(),
         [(1, 2, 6, 6)],
@@ -338,9 +342,7 @@ def test_isolated_graph() -> None:
     def program(lib: Any) -> Any:
         proxy_tensor = module(lib, "fx.experimental.proxy_tensor")
         args, kwargs = (lib.ones(2),), {"y": lib.ones(2)}
-        return _lines(
-            proxy_tensor.get_isolated_graphmodule(lambda x, y: x.sin() + y, args, kwargs)
-        )
+        return _lines(proxy_tensor.get_isolated_graphmodule(lambda x, y: x.sin() + y, args, kwargs))
 
     expect_same(program)
 

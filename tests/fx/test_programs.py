@@ -8,10 +8,12 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.fx import programs
+from tests.fx import programs, programs_of_modules
+
+ALL = [*programs.PROGRAMS, *programs_of_modules.PROGRAMS]
 
 
-@pytest.mark.parametrize("program", programs.PROGRAMS, ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.__name__)
 def test_program(program: Any) -> None:
     expected, seen = program(torch), program(tlc)
     assert len(expected) == len(seen)

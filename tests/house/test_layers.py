@@ -36,7 +36,9 @@ LAYERS: list[set[str]] = [
     {"utils"},
     {"cpu", "testing", "types"},
     {"accelerator"},
-    {"amp", "compiler", "func", "fx", "jit", "library", "overrides"},
+    {"amp", "compiler", "func", "jit", "library", "overrides"},
+    {"_subclasses"},
+    {"fx"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {
         "_C",
@@ -48,7 +50,6 @@ LAYERS: list[set[str]] = [
         "_inductor",
         "_jit_internal",
         "_ops",
-        "_subclasses",
         "_tensor_str",
     },
     {"dropin"},

@@ -189,7 +189,7 @@ class FxGraphDrawer:
     def _label(self, module: GraphModule, node: Node) -> str:
         parts = [f"name=%{node.name}", f"op_code={node.op}"]
         if node.op == "call_module":
-            called = attrgetter(node.target)(module)
+            called = attrgetter(str(node.target))(module)
             parts[-1] += f"\\n{_escaped(qualified_name(type(called)))}\\n"
             constants = getattr(called, "__constants__", ())
             parts.append("\\n".join([_escaped(f"{c}: {getattr(called, c)}") for c in constants]))

@@ -23,10 +23,11 @@ def replace_target_nodes_with(
     fx_module: GraphModule, old_op: str, old_target: Target, new_op: str, new_target: Target
 ) -> None:
     """Let the nodes with an op and a target have others, and the same arguments."""
-    graph, copies = Graph(), {}
+    graph = Graph()
+    copies: dict[Node, Node] = {}
     for node in fx_module.graph.nodes:
         if (node.op, node.target) == (old_op, old_target):
-            args, kwargs = map_arg((node.args, node.kwargs), copies.__getitem__)  # type: ignore
+            args, kwargs = map_arg((node.args, node.kwargs), copies.__getitem__)
             copies[node] = graph.create_node(new_op, new_target, args, kwargs, node.name)
         else:
             copies[node] = graph.node_copy(node, copies.__getitem__)
@@ -41,7 +42,7 @@ class size_bytes(NamedTuple):  # noqa: N801  PyTorch's name
 
 
 def get_size_of_all_nodes(fx_module: GraphModule, args: list[Any] | None = None) -> None:
-    """Note ``node.size_bytes`` on all nodes but the result; runs the module for `args`, if given."""
+    """Note ``node.size_bytes`` on all nodes but the result; runs the module for `args`, if any."""
     if args is not None:
         ShapeProp(fx_module).propagate(*args)
     for node in fx_module.graph.nodes:
@@ -57,7 +58,7 @@ def get_tensor_meta(node: Node) -> TensorMetadata:
             f"Node {node} has no tensor metadata associated with it! Check that shape propagation "
             "has run."
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def get_size_of_node(fx_module: GraphModule, node: Node) -> size_bytes:

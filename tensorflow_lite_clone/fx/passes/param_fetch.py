@@ -51,7 +51,7 @@ def extract_attrs_for_lowering(mod: Module) -> dict[str, Any]:
 
 
 def lift_lowering_attrs_to_nodes(fx_module: GraphModule) -> None:
-    """Note the attributes of called modules as ``node.attrs_for_lowering``, in graphs inside too."""
+    """Note the attributes of called modules as ``node.attrs_for_lowering``, inside of them too."""
     modules = dict(fx_module.named_modules())
     for node in fx_module.graph.nodes:
         if node.op == "call_module":

@@ -64,10 +64,11 @@ def split_module(
     ``split_callback(node)`` gives the number of the partition that a node belongs to; it is not
     asked about inputs, attributes and the result. The modules are called in an order in which each
     has its inputs, or, with `keep_original_order`, in that of their first nodes. Inputs are called
-    as the nodes are, or ``arg_0``, ... without `keep_original_input_name`; `keep_original_node_name`
-    keeps the other names. With a `partition_affix` modules are called "submod_AFFIX_0". A module
-    gives its one result, or a tuple of several; always a tuple with `tuple_return`. `qualname_map`
-    is filled with the old names of what the modules call, by the new ones. `root_m` is not used.
+    as the nodes are, or ``arg_0``, ... without `keep_original_input_name`;
+    `keep_original_node_name` keeps the other names. With a `partition_affix` modules are called
+    "submod_AFFIX_0". A module gives its one result, or a tuple of several; always a tuple with
+    `tuple_return`. `qualname_map` is filled with the old names of what the modules call, by the new
+    ones. `root_m` is not used.
 
     RuntimeError where partitions need each other's results. For example::
 
@@ -149,7 +150,7 @@ class _Whole:
             name = node.name if keep_names else f"arg_{number}"
             partition.environment[node] = partition.graph.placeholder(name, type_expr=node.type)
         for node in modules:
-            partition.environment[node] = partition.graph.get_attr(node.target)
+            partition.environment[node] = partition.graph.get_attr(str(node.target))
             partition.targets[str(node.target)] = self.attribute(node.target)
         for node in nodes:
             partition.environment[node].meta = node.meta.copy()
@@ -180,7 +181,9 @@ class _Whole:
         self, calls: list[str], original_order: Any, keep_names: Any, tuple_return: bool
     ) -> GraphModule:
         """The module that calls the partitions in this order."""
-        graph, values, targets = Graph(), {}, {}  # type: ignore[var-annotated]
+        graph = Graph()
+        values: dict[str, Node] = {}
+        targets: dict[str, Any] = {}
 
         def add(node: Node) -> None:
             if node.name in values:
@@ -189,8 +192,8 @@ class _Whole:
                 name = node.name if keep_names else node.target
                 copy = graph.create_node("placeholder", name, node.args, type_expr=node.type)
             else:
-                targets[node.target] = self.attribute(node.target)
-                copy = graph.get_attr(node.target)
+                targets[str(node.target)] = self.attribute(node.target)
+                copy = graph.get_attr(str(node.target))
             copy.meta = node.meta.copy()
             values[node.name] = copy
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.fx.graph import Graph
@@ -34,7 +35,7 @@ def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
 
 @dataclass
 class Component:
-    """The nodes with one tag, as a graph: `order` is the tag's, `orig_...` are nodes of the whole."""
+    """The nodes with one tag, as a graph: `order` is the tag's, `orig_...` are of the whole."""
 
     graph: Graph
     order: int
@@ -46,7 +47,7 @@ class Component:
     constructor_args: list[str] = field(default_factory=list)
     gm: GraphModule | None = None
 
-    def inner(self, node: Node, copies: dict[Node, Node]) -> Node:
+    def inner(self, copies: dict[Node, Node], node: Node) -> Node:
         """What stands for a node of the whole in this graph: a copy, or an input."""
         if node.op == "get_attr":
             if node not in self.getattr_maps:
@@ -85,7 +86,8 @@ def split_by_tags(
     components = {tag: Component(Graph(), order, tag) for order, tag in enumerate(tags)}
     of_node: dict[Node, Component] = {}
     copies: dict[Node, Node] = {}  # in the components
-    main, values = Graph(), {}  # type: ignore[var-annotated]
+    main = Graph()
+    values: dict[Node, Node] = {}
     output = None
     for node in gm.graph.nodes:
         if node.op == "output":
@@ -95,10 +97,8 @@ def split_by_tags(
             values[node].meta = copy.copy(node.meta)
         elif node.op != "get_attr":
             component = of_node[node] = _component(node, components, of_node)
-            copies[node] = component.graph.node_copy(
-                node, lambda used, inside=component: inside.inner(used, copies)
-            )
-            copies[node].tag = node.tag
+            copies[node] = component.graph.node_copy(node, partial(component.inner, copies))
+            copies[node].tag = node.tag  # type: ignore[attr-defined]
     if output is None:
         raise RuntimeError("Graph had no output node!")
     returned: list[Node] = []

@@ -43,7 +43,7 @@ def get_acc_ops_name(k: str | type) -> str:
 
 
 def get_node_target(submodules: Mapping[str, Module], node: Node) -> str:
-    """What a node calls: a method's name, or that of a function or a module's class with its module.
+    """What a node calls: a method's name, or a function's or a module's class's, qualified.
 
     AssertionError for a node that calls nothing.
     """
@@ -70,7 +70,8 @@ def is_node_output_tensor(node: Node) -> bool:
 
 def _take_order(gm: GraphModule, order: list[Node]) -> GraphModule:
     """Give the module a graph with copies of its nodes in this order."""
-    graph, copies = Graph(), {}
+    graph = Graph()
+    copies: dict[Node, Node] = {}
     for node in order:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     graph._codegen = gm.graph._codegen

@@ -11,6 +11,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
@@ -168,7 +169,7 @@ class DenseNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         features = F.relu(self.features(x), inplace=True)
-        return self.classifier(F.adaptive_avg_pool2d(features, (1, 1)).flatten(1))
+        return self.classifier(flatten(F.adaptive_avg_pool2d(features, (1, 1)), 1))
 
 
 def _renamed(state: Mapping[str, Any], model: DenseNet) -> dict[str, Any]:

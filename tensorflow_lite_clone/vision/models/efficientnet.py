@@ -10,6 +10,7 @@ from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
@@ -365,7 +366,7 @@ class EfficientNet(nn.Module):
                 zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(flatten(self.avgpool(self.features(x)), 1))
 
 
 def _following(stage: _MBConvConfig) -> _MBConvConfig:

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.join import cat, stack
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._presets import MEAN, STD
@@ -98,7 +99,7 @@ class InceptionAux(nn.Module):
         self.dropout = nn.Dropout(p=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.conv(F.adaptive_avg_pool2d(x, (4, 4))).flatten(1)
+        x = flatten(self.conv(F.adaptive_avg_pool2d(x, (4, 4))), 1)
         return self.fc2(self.dropout(F.relu(self.fc1(x), inplace=True)))
 
 
@@ -204,7 +205,7 @@ class GoogLeNet(nn.Module):
         aux2 = self.aux2(x) if self.aux2 is not None and self.training else None
         x = self.maxpool4(self.inception4e(x))
         x = self.avgpool(self.inception5b(self.inception5a(x)))
-        x = self.fc(self.dropout(x.flatten(1)))
+        x = self.fc(self.dropout(flatten(x, 1)))
         return GoogLeNetOutputs(x, aux2, aux1) if self.training and self.aux_logits else x
 
 

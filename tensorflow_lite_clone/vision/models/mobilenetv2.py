@@ -8,6 +8,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
@@ -118,7 +119,7 @@ class MobileNetV2(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.adaptive_avg_pool2d(self.features(x), (1, 1))
-        return self.classifier(x.flatten(1))
+        return self.classifier(flatten(x, 1))
 
 
 def initialize(model: nn.Module) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import _make_divisible
@@ -158,7 +159,7 @@ class MobileNetV3(nn.Module):
         initialize(self)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(flatten(self.avgpool(self.features(x)), 1))
 
 
 # Kernel, expanded channels, channels, squeeze-and-excitation, activation, stride. The last three

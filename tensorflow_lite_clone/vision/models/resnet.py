@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import start_norm
@@ -144,10 +145,9 @@ class BasicBlock(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        shortcut = x if self.downsample is None else self.downsample(x)
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
-        y += shortcut
+        y += x if self.downsample is None else self.downsample(x)
         return self.relu(y)
 
 
@@ -181,11 +181,10 @@ class Bottleneck(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        shortcut = x if self.downsample is None else self.downsample(x)
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
         y = self.bn3(self.conv3(y))
-        y += shortcut
+        y += x if self.downsample is None else self.downsample(x)
         return self.relu(y)
 
 
@@ -279,7 +278,7 @@ class ResNet(nn.Module):
     def _forward_impl(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(self.avgpool(x).flatten(1))
+        return self.fc(flatten(self.avgpool(x), 1))
 
     def forward(self, x: Tensor) -> Tensor:
         return self._forward_impl(x)

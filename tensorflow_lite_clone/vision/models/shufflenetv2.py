@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.views import transpose
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 
@@ -45,9 +46,9 @@ class ShuffleNet_V2_X2_0_Weights(WeightsEnum):
 
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     """Deals the channels of `groups` groups out in turn, x (N, C, H, W)."""
-    count, channels, height, width = x.shape
+    count, channels, height, width = x.size()
     x = x.view(count, groups, channels // groups, height, width)
-    return x.transpose(1, 2).contiguous().view(count, channels, height, width)
+    return transpose(x, 1, 2).contiguous().view(count, channels, height, width)
 
 
 def _pointwise(inp: int, out: int) -> list[nn.Module]:

@@ -7,6 +7,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.join import cat
+from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import zero_bias
@@ -94,7 +95,7 @@ class SqueezeNet(nn.Module):
                 zero_bias(module)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.classifier(self.features(x)).flatten(1)
+        return flatten(self.classifier(self.features(x)), 1)
 
 
 @register_model(SqueezeNet1_0_Weights)

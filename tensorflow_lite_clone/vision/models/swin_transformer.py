@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.fx import wrap
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.create.constructors import full, zeros
@@ -106,11 +107,23 @@ class Swin_V2_T_Weights(WeightsEnum):
     DEFAULT = IMAGENET1K_V1
 
 
-def _neighbours(x: Tensor) -> Tensor:
+@wrap
+def _patch_merging_pad(x: Tensor) -> Tensor:
     """Each 2 x 2 square's vectors side by side, x (..., H, W, C) padded to even sides."""
     height, width = x.shape[-3:-1]
     x = F.pad(x, (0, 0, 0, width % 2, 0, height % 2))
     return cat([x[..., row::2, col::2, :] for col in (0, 1) for row in (0, 1)], -1)
+
+
+@wrap
+def _get_relative_position_bias(table: Tensor, index: Tensor, window_size: Sequence[int]) -> Tensor:
+    """The table's rows for each pair of positions: (1, heads, positions, positions)."""
+    length = window_size[0] * window_size[1]
+    bias = table[index].view(length, length, -1)
+    return bias.permute(2, 0, 1).contiguous().unsqueeze(0)
+
+
+wrap("shifted_window_attention")
 
 
 class PatchMerging(nn.Module):
@@ -123,7 +136,7 @@ class PatchMerging(nn.Module):
         self.norm = norm_layer(4 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.reduction(self.norm(_neighbours(x)))
+        return self.reduction(self.norm(_patch_merging_pad(x)))
 
 
 class PatchMergingV2(nn.Module):
@@ -136,7 +149,7 @@ class PatchMergingV2(nn.Module):
         self.norm = norm_layer(2 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.reduction(_neighbours(x)))
+        return self.norm(self.reduction(_patch_merging_pad(x)))
 
 
 class ShiftedWindowAttention(nn.Module):
@@ -187,10 +200,8 @@ class ShiftedWindowAttention(nn.Module):
         self.register_buffer("relative_position_index", index.flatten())
 
     def _arranged(self, table: Tensor) -> Tensor:
-        """The table's rows for each pair of positions: (1, heads, positions, positions)."""
-        length = self.window_size[0] * self.window_size[1]
-        bias = table[self.relative_position_index].view(length, length, -1)
-        return bias.permute(2, 0, 1).contiguous().unsqueeze(0)
+        index: Any = self.relative_position_index
+        return _get_relative_position_bias(table, index, self.window_size)
 
     def get_relative_position_bias(self) -> Tensor:
         return self._arranged(self.relative_position_bias_table)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
+from tensorflow_lite_clone.ops.checks import _assert
 from tensorflow_lite_clone.ops.create.constructors import empty, zeros
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
@@ -170,8 +171,8 @@ class EncoderBlock(nn.Module):
 
 
 def _expect_tokens(input: Tensor) -> None:
-    if input.ndim != 3:
-        raise ValueError(f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
+    is_batch = input.dim() == 3
+    _assert(is_batch, f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
 
 
 class Encoder(nn.Module):
@@ -207,7 +208,8 @@ class Encoder(nn.Module):
 class VisionTransformer(nn.Module):
     """An encoder over the patches of square pictures (N, 3, image_size, image_size).
 
-    Raises ValueError if the patches do not fill the picture, or for pictures of another size.
+    Raises ValueError if the patches do not fill the picture, AssertionError for pictures of another
+    size.
     """
 
     def __init__(
@@ -277,14 +279,18 @@ class VisionTransformer(nn.Module):
 
     def _process_input(self, x: Tensor) -> Tensor:
         """The patches' vectors (N, patches, hidden_dim)."""
-        for name, size in zip(("height", "width"), x.shape[2:]):
-            if size != self.image_size:
-                raise ValueError(f"Wrong image {name}! Expected {self.image_size} but got {size}!")
-        return self.conv_proj(x).flatten(2).permute(0, 2, 1)
+        count, _, height, width = x.shape
+        for name, size in (("height", height), ("width", width)):
+            message = f"Wrong image {name}! Expected {self.image_size} but got {size}!"
+            _assert(size == self.image_size, message)
+        rows, columns = height // self.patch_size, width // self.patch_size
+        patches = self.conv_proj(x).reshape(count, self.hidden_dim, rows * columns)
+        return patches.permute(0, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
         patches = self._process_input(x)
-        token = self.class_token.expand(patches.shape[0], -1, -1)
+        count = patches.shape[0]
+        token = self.class_token.expand(count, -1, -1)
         return self.heads(self.encoder(cat([token, patches], dim=1))[:, 0])
 
 

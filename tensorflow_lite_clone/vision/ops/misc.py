@@ -10,6 +10,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.functional import interpolate
 from tensorflow_lite_clone.ops.create.constructors import ones, zeros
+from tensorflow_lite_clone.ops.shape.views import permute
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -227,4 +228,4 @@ class Permute(nn.Module):
         self.dims = dims
 
     def forward(self, x: Tensor) -> Tensor:
-        return x.permute(self.dims)
+        return permute(x, self.dims)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.fx import wrap
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["StochasticDepth", "stochastic_depth"]
 
 
+@wrap
 def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:
     """Zeroes the whole input ("batch") or whole samples of it ("row") with probability `p`.
 

@@ -96,7 +96,7 @@ class CapabilityBasedPartitioner:
                 for other in others:
                     first = growing.merge(first, other)
         for partition in growing.partitions.values():
-            ordered = sorted(partition.nodes.items(), key=itemgetter(1), reverse=True)  # type: ignore
+            ordered = sorted(partition.nodes.items(), key=itemgetter(1), reverse=True)
             partition.nodes = dict(ordered)
         growing.take_items(self.graph_module)
         return [each for each in growing.partitions.values() if self._is_worthwhile(each)]

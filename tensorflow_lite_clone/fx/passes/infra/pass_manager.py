@@ -117,7 +117,10 @@ class PassManager:
         self._validated = True
 
     def add_checks(self, check: Callable[[Module], None]) -> None:
-        """Call a function of the module before the passes; TypeError unless it takes one argument."""
+        """Call a function of the module before the passes.
+
+        TypeError unless it takes one argument.
+        """
         if len(inspect.signature(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, a module")
         self._check = check
@@ -162,7 +165,7 @@ class PassManager:
                 f"An error occurred when running the '{name}' pass after the following passes: "
                 f"{earlier}"
             ) from error
-        return result  # type: ignore[no-any-return]
+        return result
 
 
 def _name(function: _Pass) -> str:

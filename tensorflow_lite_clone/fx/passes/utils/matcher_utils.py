@@ -172,7 +172,7 @@ class SubgraphMatcher:
 
 def _same_kind(pn: Node, gn: Node) -> bool:
     """Whether the attributes that two nodes read are tensors of one type, of whatever values."""
-    value, other = (attrgetter(n.target)(n.graph.owning_module) for n in (pn, gn))
+    value, other = (attrgetter(str(n.target))(n.graph.owning_module) for n in (pn, gn))
     if type(value) is not type(other):
         return False
     if not isinstance(value, Tensor):
@@ -182,7 +182,8 @@ def _same_kind(pn: Node, gn: Node) -> bool:
 
 def _without_overlaps(matches: list[InternalMatch]) -> list[InternalMatch]:
     """The matches that share no node with an earlier one."""
-    kept, taken = [], set()
+    kept: list[InternalMatch] = []
+    taken: set[Node] = set()
     for match in matches:
         inside = {gn for pn, gn in match.nodes_map.items() if pn.op not in _ENDS}
         if taken.isdisjoint(inside):
