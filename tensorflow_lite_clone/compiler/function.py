@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.compiler.captured import Differentiable, Step
 from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.signature import (
     StaleError,
     UnstableError,
@@ -163,6 +164,8 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if inside.active or capture.state.graph is not None or mode.transforms:
+            return self._function(*args, **kwargs)
+        if stance.name == "force_eager":
             return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
         try:

@@ -133,7 +133,7 @@ def answer(
     return function(*shown, **kwargs)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)
 def applied(kind: Any) -> Callable[..., Any]:
     """The call of a `Function` of the program, as a function that a graph can name."""
 
