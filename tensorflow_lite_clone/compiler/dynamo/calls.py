@@ -23,7 +23,9 @@ _METADATA = """
     storage_offset stride
 """.split()
 #: Those that are not about a tensor's values, of which one outside of all graphs has its own.
-_UNRELATED = "grad grad_fn register_hook register_post_accumulate_grad_hook requires_grad_".split()
+_UNRELATED = """
+    _assert grad grad_fn register_hook register_post_accumulate_grad_hook requires_grad_
+""".split()
 _BRANCH, _METHOD = "Data-dependent branching", "Unsupported Tensor method"
 #: Those that are never recorded, with the reason.
 _REFUSED = {
