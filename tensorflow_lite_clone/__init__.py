@@ -12,7 +12,7 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_lite_clone import _bind, array_api, autograd, ops
+from tensorflow_lite_clone import _bind, autograd, ops
 from tensorflow_lite_clone import python_dispatch as _python_dispatch  # noqa: F401  binds methods
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
@@ -22,7 +22,9 @@ from tensorflow_lite_clone.autograd.mode import (
     no_grad,
     set_grad_enabled,
 )
+from tensorflow_lite_clone.core import compat_path as _compat_path
 from tensorflow_lite_clone.core import dtypes as _dtypes
+from tensorflow_lite_clone.core import late_bound as _late_bound
 from tensorflow_lite_clone.core.device import Device as device
 from tensorflow_lite_clone.core.device import get_default_device, set_default_device
 from tensorflow_lite_clone.core.dtypes import (
@@ -41,6 +43,8 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.printing import set_printoptions
 from tensorflow_lite_clone.torch_version import __version__ as __version__
+
+_compat_path.mount_compat(__path__, __name__)
 
 newaxis = None
 
@@ -65,13 +69,14 @@ def install_as_torch() -> None:
 
 
 _bind.bind_tensor()
+_bind.bind_storage()
 globals().update(_dtypes.NAMES)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _tensor_str _utils "
-    "accelerator amp compiler cpu cuda distributed "
+    "accelerator amp array_api compiler cpu cuda distributed "
     "distributions fft func functional futures fx hub jit library linalg masked multiprocessing nn "
     "onnx optim overrides profiler quasirandom random return_types serialization signal sparse "
     "special testing types "
@@ -104,7 +109,26 @@ def vmap(
     return mapped(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 
 
-autograd.gradients.mappers.append(vmap)
+def _provide(declared: _late_bound.LateBound, room: str, name: str) -> None:
+    """Bind a function of a room that is imported when it is first called."""
+
+    @declared.provide
+    def first(*args: Any, **kwargs: Any) -> Any:
+        declared.provide(getattr(_import_module(f"{__name__}.{room}"), name))
+        return declared(*args, **kwargs)
+
+
+for _declared, _room, _name in (
+    (_late_bound.standard_function, "array_api", "_find"),
+    (_late_bound.array_namespace, "array_api", "_namespace"),
+    (_late_bound.compile, "compiler", "compile"),
+    (_late_bound.vmap, "func", "vmap"),
+    (_late_bound.sparse_coo_tensor, "sparse", "sparse_coo_tensor"),
+    (_late_bound.sparse_tensor, "sparse", "SparseTensor"),
+    (_late_bound.to_sparse, "sparse", "from_dense"),
+    (_late_bound.compile_kernel, "backends.cupy.kernel", "Instance"),
+):
+    _provide(_declared, _room, _name)
 
 
 def __getattr__(name: str) -> Any:

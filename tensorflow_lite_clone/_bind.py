@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from tensorflow_lite_clone import storage
 from tensorflow_lite_clone.core import interception, overridable
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.tensor import Tensor
@@ -16,7 +17,12 @@ def bind_tensor() -> None:
         setattr(Tensor, name, function)
     for name, accessor in EXPORTS.get("property", {}).items():
         setattr(Tensor, name, accessor)
-    interception.collectors.append(partial(overridable.add_all, dict(vars(Tensor))))
+    interception.on_first_use.append(partial(overridable.add_all, dict(vars(Tensor))))
+
+
+def bind_storage() -> None:
+    """Give `storage` the names that ``torch.storage`` has besides: classes that are made of ops."""
+    vars(storage).update(EXPORTS["storage"])
 
 
 def names_of(place: str) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from tensorflow_lite_clone.core import locks
@@ -24,12 +23,11 @@ from tensorflow_lite_clone.core.strides import (
     is_channels_last,
 )
 from tensorflow_lite_clone.dispatch import capture
+from tensorflow_lite_clone.dispatch.hooks import memory_writes, storages
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
-#: Each is called with the root of every storage that is written to in place: capture.
-watchers: list[Any] = []
-#: Each is called with the new storages that are made outside of ops: profilers of memory.
-births: list[Any] = []
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
 
 
 class Storage:
@@ -43,20 +41,20 @@ class Storage:
 
     array: Any
     laid: Any  # the same slot: `array`, except where the storage is `Free`
-    backend: Any
+    backend: Any  # a backend asks its own for more than `protocols.Backend` has
     version: int
     root: Storage | None
 
-    def __init__(self, array: Any, backend: Any, root: Storage | None = None) -> None:
+    def __init__(self, array: Array, backend: Backend, root: Storage | None = None) -> None:
         self.array = array
         self.backend = backend
         self.root = root
         self.version = 0
         if root is not None and type(root) is Lent:
             root.views.add(self)
-        if births:
-            for born in births:
-                born(self)
+        if storages:
+            for created in storages:
+                created(self)
 
     def current_version(self) -> int:
         """How many in-place writes this memory has seen."""
@@ -66,9 +64,9 @@ class Storage:
         """Count one in-place write."""
         root = self.root or self
         root.version += 1
-        if watchers:
-            for watcher in watchers:
-                watcher(root)
+        if memory_writes:
+            for written in memory_writes:
+                written(root)
 
 
 Storage.laid = vars(Storage)["array"]
@@ -91,7 +89,7 @@ class Free(Storage):
         return _settled(self)
 
     @array.setter
-    def array(self, array: Any) -> None:
+    def array(self, array: Array) -> None:
         with _settling:
             self.laid = array
             self.__class__ = Storage  # type: ignore[assignment]
@@ -171,7 +169,7 @@ def _settle_around_a_capture() -> None:
         backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
-capture.boundaries.append(_settle_around_a_capture)
+capture.on_boundary.append(_settle_around_a_capture)
 
 
 @contextmanager
@@ -185,7 +183,7 @@ def lying_as_told() -> Iterator[None]:
         flags.free_layouts = before
 
 
-def freely(array: Any, backend: Any, inputs: Any = ()) -> Storage:
+def freely(array: Array, backend: Backend, inputs: Any = ()) -> Storage:
     """The storage of what an op of any layout made from `inputs`, storages or None.
 
     It is free where the array is channels_last, and none of the inputs is told to be.
@@ -229,14 +227,15 @@ def offset_of(storage: Storage) -> int:
         return 0
     F = storage.backend.F
     distance: int = F.address(storage.array) - F.address(storage.root.array)
-    return distance // storage.laid.dtype.itemsize
+    itemsize: int = storage.laid.dtype.itemsize
+    return distance // itemsize
 
 
 def bytes_of_memory(storage: Storage) -> int:
     """The size of the memory that a tensor shares with its views."""
     memory = (storage.root or storage).array
-    count = extent(memory.shape, storage.backend.strides(memory))
-    return count * memory.dtype.itemsize
+    itemsize: int = memory.dtype.itemsize
+    return extent(memory.shape, storage.backend.strides(memory)) * itemsize
 
 
 def reshaped(storage: Storage, shape: tuple[int, ...], strides: tuple[int, ...]) -> Storage | None:
@@ -281,7 +280,7 @@ def as_laid(storages: Any) -> list[Any]:
     return arrays
 
 
-def _brought_last(array: Any, backend: Any) -> Any:
+def _brought_last(array: Array, backend: Backend) -> Any:
     strides = format_strides(array.shape, channels_last)
     if has_format(array.shape, backend.strides(array), strides):
         return array
@@ -327,7 +326,7 @@ class Lent(Storage):
 
     __slots__ = ("_windows", "views")
 
-    def __init__(self, array: Any, backend: Any) -> None:
+    def __init__(self, array: Array, backend: Backend) -> None:
         super().__init__(array, backend)
         self.views: WeakSet[Storage] = WeakSet()
         self._windows: list[tuple[Any, tuple]] = []
@@ -345,7 +344,7 @@ class Lent(Storage):
                 view.array = absent
         self.array = absent
 
-    def put_back(self, array: Any) -> None:
+    def put_back(self, array: Array) -> None:
         """Let the storage and its views lie in `array`, which holds the same values."""
         F = self.backend.F
         line = F.reshape(array, (-1,))
@@ -356,9 +355,3 @@ class Lent(Storage):
                 view.array = F.as_strided(same, shape, strides, offset // dtype.itemsize)
         self._windows.clear()
         self.array = array
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("TypedStorage", "UntypedStorage"):  # as ``torch.storage`` has them
-        return getattr(import_module("tensorflow_lite_clone.ops.compat.typed_storage"), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -25,7 +25,12 @@ import pytest  # noqa: E402
 
 import tensorflow_lite_clone as tlc  # noqa: E402
 from tests.device import ACCELERATED, DEVICE  # noqa: E402
-from tests.not_here import why_not_here  # noqa: E402
+from tests.expected_skips import (  # noqa: E402
+    PINNED,
+    differs_by_version,
+    skip_reason,
+    torch_is_pinned,
+)
 
 # A shell ignores interrupts for what it runs in the background, and whatever a process starts
 # inherits that: tests that interrupt programs would wait in vain.
@@ -80,10 +85,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if several and (reason := why_no_gpu(2)):
         for item in several:
             item.add_marker(pytest.mark.skip(reason=reason))
-    version = importlib.metadata.version("torch")
     for item in items:
-        if reason := why_not_here(item.nodeid, DEVICE, version):
+        if reason := skip_reason(item.nodeid, DEVICE):
             item.add_marker(pytest.mark.skip(reason=reason))
+        if what := differs_by_version(item.nodeid):
+            item.add_marker("pinned_torch")
+            if not torch_is_pinned():
+                item.add_marker(pytest.mark.skip(reason=f"PyTorch is not {PINNED}: {what}"))
 
 
 @pytest.fixture

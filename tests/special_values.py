@@ -22,8 +22,8 @@ import numpy as np
 import torch
 
 from tests.op_db import OPS
-from tests.op_db._case import Op, Sample, Value, draw, leaves, place, tree_map
-from tests.op_db._check import flat
+from tests.op_db._case import HostTensor, OpInfo, Sample, draw, materialize, tree_leaves, tree_map
+from tests.op_db._check import flatten
 from tests.op_db._device import OURS, TORCH, Side
 
 inf, nan = math.inf, math.nan
@@ -80,7 +80,7 @@ def fillings(dtype: str) -> Iterator[tuple[str, Any]]:
 class Call:
     """A row's sample with some values put into its tensors."""
 
-    def __init__(self, op: Op, sample: Sample, dtype: str, name: str, fill: Any) -> None:
+    def __init__(self, op: OpInfo, sample: Sample, dtype: str, name: str, fill: Any) -> None:
         self.op, self.dtype, self.name = op, dtype, name
         rng = np.random.default_rng(zlib.crc32(f"{op.name}{sample!r}{name}".encode()))
         args, kwargs = draw(op, sample, dtype)
@@ -88,7 +88,7 @@ class Call:
         limits = torch.finfo(getattr(torch, dtype))
 
         def leaf(item):
-            if not (isinstance(item, Value) and item.follows):
+            if not (isinstance(item, HostTensor) and item.dtype_varies):
                 return item
             array = np.asarray(fill(item.array, next(numbers), rng))
             if not dtype.startswith("complex"):
@@ -100,7 +100,7 @@ class Call:
 
     @property
     def varied(self) -> bool:
-        return any(v.follows for v in leaves(self.drawn, Value))
+        return any(v.dtype_varies for v in tree_leaves(self.drawn, HostTensor))
 
     def run(self, side: Side) -> tuple[list[Any], list[Any]]:
         """Results and gradients, as arrays and other values."""
@@ -108,7 +108,7 @@ class Call:
 
         def make(value, dtype):
             tensor = side.tensor(value.array, dtype)
-            if value.follows and value.grad:
+            if value.dtype_varies and value.requires_grad:
                 tensor.requires_grad_(True)
                 inputs.append(tensor)
             return tensor
@@ -116,8 +116,8 @@ class Call:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             side.module.manual_seed(1)
-            args, kwargs = place(self.drawn, side, make=make)
-            results = flat(self.op.run(side.module, args, kwargs))
+            args, kwargs = materialize(self.drawn, side, make=make)
+            results = flatten(self.op.run(side.module, args, kwargs))
             outputs = [r for r in results if side.is_tensor(r) and r.requires_grad]
             gradients: list[Any] = []
             if outputs and inputs:
@@ -181,10 +181,10 @@ def difference(got: Any, wanted: Any, dtype: str, signs: bool) -> str:
             bad |= left != right
     if not bad.any():
         return ""
-    place = np.unravel_index(np.argmax(bad), bad.shape)
-    a, b = got[place], wanted[place]
+    index = np.unravel_index(np.argmax(bad), bad.shape)
+    a, b = got[index], wanted[index]
     what = f"{_kind(a)} for {_kind(b)}" if wanted.dtype.kind in "fc" else "other places"
-    return f"{what}: {a} for {b} at {tuple(map(int, place))}"
+    return f"{what}: {a} for {b} at {tuple(map(int, index))}"
 
 
 def sweep(only: str, dtypes: list[str], signs: bool) -> Iterator[tuple[Any, ...]]:

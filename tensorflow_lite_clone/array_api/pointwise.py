@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.array_api._promotion import promoted_pair
-from tensorflow_lite_clone.array_api._register import word
+from tensorflow_lite_clone.array_api._register import standard_functions, word
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
@@ -78,7 +77,7 @@ _unary("real", complex_numbers.real)
 _unary("imag", complex_numbers.imag)
 _binary("pow", _pow)
 for _name, _record in PRIMITIVES.items():
-    _found = _function_of(_name) if _record.standard and _name not in standard_words else None
+    _found = _function_of(_name) if _record.standard and _name not in standard_functions else None
     if _found is not None:
         (_unary if _record.arity == 1 else _binary)(_name, _found)
 

@@ -26,6 +26,9 @@ from tensorflow_lite_clone.autograd.mode import (
 )
 from tensorflow_lite_clone.autograd.variable import Variable
 from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone.core.compat_path import mount_compat
+
+mount_compat(__path__, __name__)
 
 
 def variable(*args: Any, **kwargs: Any) -> NoReturn:

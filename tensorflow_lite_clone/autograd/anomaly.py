@@ -8,11 +8,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Observer
 
 
 class _State:
@@ -47,11 +46,9 @@ def _remember(node: Any) -> None:
 
 def _switch(enabled: bool, check_nan: bool) -> None:
     if enabled and not _State.enabled:
-        creation_hooks.append(_remember)
-        hooks.backwards.append(_inspect)
+        _detection.__enter__()
     if not enabled and _State.enabled:
-        creation_hooks.remove(_remember)
-        hooks.backwards.remove(_inspect)
+        _detection.__exit__()
     _State.enabled = enabled
     _State.check_nan = check_nan
 
@@ -69,6 +66,14 @@ def _inspect(node: Any, call: Callable[[list], Any], grads: list) -> Any:
     if _State.check_nan:
         _check(node, results)
     return results
+
+
+class _Detection(Observer):
+    on_node = staticmethod(_remember)
+    around_gradient = staticmethod(_inspect)
+
+
+_detection = _Detection()
 
 
 def _check(node: Any, results: Any) -> None:

@@ -1,42 +1,55 @@
-"""From Tensors to arrays and back: run an op, wrap what it returns, record it if wanted."""
+"""From Tensors to arrays and back: run an op, wrap what it returns, record it if wanted.
+
+The functions that do so are made from the text in `call_template.py`, at the end of this file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.autograd.call_template import (
+    ANY,
+    FIRST,
+    ROW_MAJOR,
+    VIEW,
+    call_text,
+    define_call,
+    define_form,
+    node_text,
+)
 from tensorflow_lite_clone.autograd.hooks import move_retained
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import appliers
 from tensorflow_lite_clone.autograd.node import (
     Leaf,
+    MultiOutputNode,
     Node,
-    SeveralNode,
-    creation_hooks,
     next_sequence_number,
 )
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
+from tensorflow_lite_clone.core import late_bound
+from tensorflow_lite_clone.core.templates import fill
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.storage import Lent, Storage, as_laid, freely
+from tensorflow_lite_clone.storage import Free, Lent, Storage, as_laid, freely
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
-_new = object.__new__
-_NO_PARAMETERS: dict = {}
-_NOTHING: list = []
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
 
 
-def wrap(array: Any, backend: Any) -> Tensor:
-    """A new tensor over an array of `backend`, outside of any graph."""
+def wrap(array: Array, backend: Backend, root: Storage | None = None) -> Tensor:
+    """A new tensor over an array of `backend`, outside of any graph; it may view that of `root`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
-    return new_tensor(Storage(array, backend))
+    return new_tensor(Storage(array, backend, root))
 
 
-def wrap_freely(array: Any, backend: Any, inputs: Any = ()) -> Tensor:
+def wrap_freely(array: Array, backend: Backend, inputs: Any = ()) -> Tensor:
     """`wrap` for what an op of any layout made of `inputs`, and for gradients; see `Free`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
@@ -78,80 +91,28 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     return results
 
 
-def _memory(array: Any) -> Any:
+def _memory(array: Array) -> Any:
     """What a view and the array it is of have in common."""
     base = getattr(array, "base", None)
     return array if base is None else base
 
 
-def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
-    """Run `op` on tensors of one device and record it when an input wants a gradient.
-
-    Optional inputs may be None. Returns a Tensor, or a tuple of them. Raises RuntimeError when
-    the tensors lie on different devices.
-    """
-    backend = None
-    storages: list[Any] = []
-    arrays: list[Any] = []
-    for tensor in inputs:
-        if tensor is None:
-            storages.append(None)
-            arrays.append(None)
-            continue
-        storage = tensor._storage
-        if storage.backend is not backend:
-            if backend is not None:
-                return apply(op, *together(inputs, op), **parameters)
-            backend = storage.backend
-        storages.append(storage)
-        arrays.append(storage.laid)
-    if backend is None:
-        raise RuntimeError(f"'{op.name}' expected at least one tensor")
-    any_layout = False
-    if backend.lays:
-        any_layout = op.any_layout
-        if any_layout:
-            arrays = as_laid(storages)
-        else:
-            arrays = [None if storage is None else storage.array for storage in storages]
-    try:
-        call = op.calls[backend]
-    except KeyError:
-        call = prepared(op, backend)
-    try:
-        result = call(*arrays, **parameters)
-    except REFUSALS:
-        result = calculated(op, backend, call, arrays, parameters)
-    if not op.view:
-        result = in_order(op, backend, result, arrays, parameters)
-    if type(result) is not tuple:
-        if op.view:
-            return view_of(op, inputs[0], result, parameters)
-        if any_layout:
-            output = wrap_freely(result, backend, storages)
-        else:
-            if type(result) is not backend.array_type:
-                result = backend.asarray(result)
-            output = new_tensor(Storage(result, backend))
-        if op.differentiable and mode.grad:
-            edges, mask = edges_of(inputs)
-            if mask:
-                record(output, op, backend, edges, mask, storages, parameters)
-        return output
+def wrap_outputs(
+    op: type[Op], inputs: tuple, backend: Backend, results: tuple, storages: Any, parameters: dict
+) -> tuple:
+    """The tensors of an op's several results; recorded if an input wants a gradient."""
     root = None
     if op.view:
-        source = storages[0]
-        assert source is not None
-        root = source.root or source
-    if any_layout:
-        outputs = tuple([wrap_freely(array, backend, storages) for array in result])
+        root = storages[0].root or storages[0]
+    if op.any_layout:
+        outputs = tuple([wrap_freely(array, backend, storages) for array in results])
     else:
-        outputs = tuple([_wrap_output(array, backend, root) for array in result])
+        outputs = tuple([wrap(array, backend, root) for array in results])
     if op.differentiable and mode.grad:
         edges, mask = edges_of(inputs)
         if mask:
             made = [output._storage for output in outputs]
-            node = several(made, op, backend, edges, mask, storages, parameters)
+            node = record_outputs(made, op, backend, edges, mask, storages, parameters)
             for index, output in enumerate(outputs):
                 if index not in op.nondifferentiable:
                     output._edge = (node, index)
@@ -160,88 +121,11 @@ def apply(op: type[Op], *inputs: Tensor | None, **parameters: Any) -> Any:
     return outputs
 
 
-appliers["apply"] = apply
-
-
-def apply_view(op: type[Op], input: Tensor, **parameters: Any) -> Tensor:
-    """`apply` for an op with one input whose one output is a view of it."""
-    storage = input._storage
-    backend = storage.backend
-    try:
-        call = op.calls[backend]
-    except KeyError:
-        call = prepared(op, backend)
-    array = storage.array
-    try:
-        part = call(array, **parameters)
-    except REFUSALS:
-        part = calculated(op, backend, call, (array,), parameters)
-    return view_of(op, input, part, parameters)
-
-
-def view_of(op: type[Op], input: Any, array: Any, parameters: dict) -> Tensor:
-    """The tensor of a view of `input` that `op` made; recorded if the input wants a gradient."""
-    storage = input._storage
-    backend = storage.backend
-    root = storage.root
-    if root is None:
-        root = storage
-    made = _new(Storage)
-    made.array = array
-    made.backend = backend
-    made.version = 0
-    made.root = root
-    if root.__class__ is Lent:
-        root.views.add(made)
-    output = _new(Tensor)
-    output._storage = made
-    output._edge = None
-    if not op.differentiable:
-        output._view = None
-        return output
-    output._view = remembered = _new(View)
-    remembered.version = root.version
-    parent = input._view
-    if parent is None:
-        edge = input._edge
-        remembered.base = input
-        remembered.last = (None, (op, parameters, None))
-        remembered.restriction = None
-    else:
-        edge = current_edge(input) if mode.grad else None
-        remembered.base = parent.base
-        remembered.last = (parent.last, (op, parameters, None))
-        remembered.restriction = parent.restriction
-    if not mode.grad:
-        remembered.restriction = remembered.restriction or "no_grad"
-    elif edge is not None:
-        record(output, op, backend, (edge,), 1, (storage,), parameters)
-    return output
-
-
-def common_backend(storages: tuple, op: type[Op]) -> Any:
-    """The one backend of all storages; None when there are several."""
-    backend = None
-    for storage in storages:
-        if storage is not None and storage.backend is not backend:
-            if backend is not None:
-                return None
-            backend = storage.backend
-    if backend is None:
-        raise RuntimeError(f"'{op.name}' expected at least one tensor")
-    return backend
-
-
-#: Brings tensors to one backend, or answers None; entered by `func`, for what `vmap` maps over.
-lifters: list[Any] = []
-
-
 def together(inputs: tuple, op: type[Op]) -> tuple:
     """Inputs of several backends on one; RuntimeError when they lie on different devices."""
-    for lifter in lifters:
-        lifted = lifter(inputs)
-        if lifted is not None:
-            return lifted
+    lifted = interpreters.lift(inputs)
+    if lifted is not None:
+        return lifted
     first, second = list(
         dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
     )[:2]
@@ -265,72 +149,6 @@ def edges_of(inputs: tuple) -> tuple[tuple, int]:
         edges.append(edge)
         bit += bit
     return tuple(edges), mask
-
-
-def record(
-    output: Tensor,
-    op: type[Op],
-    backend: Any,
-    edges: tuple,
-    mask: int,
-    storages: Sequence[Any],
-    parameters: dict = _NO_PARAMETERS,
-) -> None:
-    """Record `op` as the maker of its one `output`; `storages` are those of its inputs."""
-    node = _new(Node)
-    node.op = op
-    node.backend = backend
-    node.edges = edges
-    node.mask = mask
-    node.parameters = parameters
-    node.sequence = next_sequence_number()
-    output._edge = (node, 0)
-    array = output._storage.laid
-    node.shapes = array.shape
-    node.dtypes = array.dtype
-    saves = op.plans[mask].saves
-    if saves:
-        node.saved = saved = []
-        node.versions = versions = []
-        for place in saves:
-            storage = storages[place] if place >= 0 else output._storage
-            saved.append(storage)
-            versions.append(-1 if storage is None else (storage.root or storage).version)
-        if saved_hooks:
-            pack_all(saved)
-    else:
-        node.saved = node.versions = _NOTHING
-    if creation_hooks:
-        for hook in creation_hooks:
-            hook(node)
-
-
-def several(
-    made: list[Storage],
-    op: type[Op],
-    backend: Any,
-    edges: tuple,
-    mask: int,
-    storages: Sequence[Any],
-    parameters: dict,
-) -> SeveralNode:
-    """The node of an op that has made several storages; see `record`."""
-    node = _new(SeveralNode)
-    node.op = op
-    node.backend = backend
-    node.edges = edges
-    node.mask = mask
-    node.parameters = parameters
-    node.sequence = next_sequence_number()
-    node.saved = saved = [storages[i] if i >= 0 else made[~i] for i in op.plans[mask].saves]
-    if saved_hooks:
-        pack_all(saved)
-    node.versions = [-1 if s is None else (s.root or s).version for s in saved]
-    node.shapes = tuple([storage.laid.shape for storage in made])
-    node.dtypes = tuple([storage.laid.dtype for storage in made])
-    for hook in creation_hooks:
-        hook(node)
-    return node
 
 
 def current_edge(tensor: Tensor) -> Any:
@@ -414,12 +232,6 @@ class recording:
         mode.grad = self._previous
 
 
-def _wrap_output(array: Any, backend: Any, root: Storage | None) -> Tensor:
-    if type(array) is not backend.array_type:
-        array = backend.asarray(array)
-    return new_tensor(Storage(array, backend, root))
-
-
 def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:
     parent = source._view
     base, before = (source, None) if parent is None else (parent.base, parent.last)
@@ -430,3 +242,124 @@ def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict)
     for output in outputs:
         output._view = View(base, (before, (op, parameters, number)), version, restriction)
         number += 1
+
+
+#: What the text of a call names.
+NAMES: dict[str, Any] = {
+    each.__name__: each
+    for each in (
+        Free, Lent, MultiOutputNode, Node, Storage, Tensor, View, as_laid, calculated, current_edge,
+        edges_of, freely, in_order, pack_all, prepared, together, wrap_outputs,
+    )
+} | {
+    "NOTHING": [],
+    "NO_PARAMETERS": {},
+    "REFUSALS": REFUSALS,
+    "__name__": __name__,
+    "mode": mode,
+    "new": object.__new__,
+    "next_sequence_number": next_sequence_number,
+    "node_hooks": hooks.nodes,
+    "saved_hooks": saved_hooks,
+}  # fmt: skip
+
+_READ_ANY = """
+backend = None
+storages = []
+arrays = []
+for tensor in inputs:
+    storage = array = None
+    if tensor is not None:
+        storage = tensor._storage
+        if storage.backend is not backend:
+            if backend is not None:
+                return apply(op, *together(inputs, op), **parameters)
+            backend = storage.backend
+        array = storage.laid
+    storages.append(storage)
+    arrays.append(array)
+if backend is None:
+    raise RuntimeError(f"'{op.name}' expected at least one tensor")
+if backend.lays:
+    if op.any_layout:
+        arrays = as_laid(storages)
+    else:
+        arrays = [None if storage is None else storage.array for storage in storages]
+"""
+
+record = define_call(
+    "record",
+    "output, op, backend, edges, mask, storages, parameters=NO_PARAMETERS",
+    "Record `op` as the maker of its one `output`; `storages` are those of its inputs.",
+    "made = output._storage",
+    node_text(),
+    scope=NAMES,
+)
+record_outputs = define_call(
+    "record_outputs",
+    "outputs, op, backend, edges, mask, storages, parameters",
+    "The node of an op that has several results, the storages `outputs`; see `record`.",
+    node_text(several=True),
+    "return node",
+    scope=NAMES,
+)
+view_of = define_call(
+    "view_of",
+    "op, x, result, parameters",
+    "The tensor of a view of `x` that `op` made; recorded if `x` wants a gradient.",
+    "x_storage = x._storage",
+    "backend = x_storage.backend",
+    fill(VIEW, parameters="parameters", node=node_text("(x_edge,)", "(x_storage,)", "step[1]")),
+    "return output",
+    scope=NAMES,
+)
+apply = define_call(
+    "apply",
+    "op, *inputs, **parameters",
+    """Run `op` on tensors of one device and record it when an input wants a gradient.
+
+Optional inputs may be None. Returns a Tensor, or a tuple of them. Raises RuntimeError when the
+tensors lie on different devices.
+""",
+    _READ_ANY,
+    call_text((), ANY, parameters="parameters"),
+    scope=NAMES,
+)
+late_bound.apply.provide(apply)
+apply_unary = define_form(
+    "apply_unary",
+    "x",
+    ROW_MAJOR,
+    "`apply` for a differentiable op with one input and one row-major output that is no view.",
+    "parameters",
+    unless=["x_storage.__class__ is Free"],
+    scope=NAMES,
+)
+apply_binary = define_form(
+    "apply_binary", "xy", ROW_MAJOR, "`apply_unary` for two, without parameters.", scope=NAMES
+)
+apply_ternary = define_form(
+    "apply_ternary", "xyz", ROW_MAJOR, "`apply_unary` for three, without parameters.", scope=NAMES
+)
+apply_first_output = define_form(
+    "apply_first_output",
+    "xyz",
+    FIRST,
+    """The first output of a differentiable op with three inputs; `y` and `z` may be None.
+
+Its other outputs are for its gradient alone.
+""",
+    "parameters",
+    optional="yz",
+    unless=["backend.lays"],
+    scope=NAMES,
+)
+
+
+def view_form(name: str, *parameters: str) -> Any:
+    """The form of `apply` for ops with these parameters whose one output is a view of `x`."""
+    document = "`apply` for an op with one input whose one output is a view of it."
+    return define_form(name, "x", VIEW, document, parameters or "**parameters", scope=NAMES)
+
+
+apply_view = view_form("apply_view")

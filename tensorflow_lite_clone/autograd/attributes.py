@@ -138,7 +138,7 @@ def detach(input: Tensor) -> Tensor:
     try:
         return new_tensor(input._storage)
     except AttributeError:
-        result = try_overrides(detach, input)
+        result: Tensor = try_overrides(detach, input)
         if result is NotImplemented:
             raise
         return result

@@ -10,7 +10,6 @@ is cast. Without an open block a wrapper costs one truth test.
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
@@ -18,9 +17,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core import public
+from tensorflow_lite_clone.core import late_bound, public
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
-from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters
+from tensorflow_lite_clone.core.forwarding import forwarder
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Not empty while autocast is on in some thread: the thread's state is asked for only then.
@@ -48,9 +47,6 @@ class _State(threading.local):
 
 state = _State()
 
-#: Put here when they are defined: "cast", ops' cast(tensor, dtype), and "weight", that of weights
-#: of convolutions in two dimensions.
-casters: dict[str, Callable[[Any, DType], Any]] = {}
 _CONVOLUTIONS = ("conv2d", "convolution")
 
 
@@ -90,7 +86,9 @@ def resumed(before: tuple) -> Iterator[None]:
 
 #: What a function on a list does, see `forwarder`.
 _CASTING = """
-    return cast({args}, {kwargs}) if active else function({call})
+if active:
+    return cast({args}, {kwargs})
+{inner}
 """
 
 
@@ -120,16 +118,7 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
             finally:
                 state.dtypes = dtypes
 
-        if has_parameters(function):
-            casting = forwarder(
-                function, _CASTING, lambda parameters: {"active": active, "cast": cast}
-            )
-        else:
-
-            @functools.wraps(function)
-            def casting(*args: Any, **kwargs: Any) -> Any:
-                return cast(args, kwargs) if active else function(*args, **kwargs)
-
+        casting = forwarder(function, _CASTING, lambda _: {"active": active, "cast": cast})
         casting.autocast_policies = policies
         return casting
 
@@ -164,7 +153,7 @@ def _collected(function: Any, places: tuple[str, ...], names: tuple[str, ...]) -
     )
 
 
-public.wrappers.append(_collected)
+public.on_public.append(_collected)
 
 
 def cast_operands(function: Any, *operands: Any) -> tuple:
@@ -211,7 +200,7 @@ def _eligible(value: Any, device: str) -> bool:
 def _all_to(
     dtype: DType, device: str, args: tuple, kwargs: dict, caster: Any = None
 ) -> tuple[tuple, dict]:
-    caster = caster or casters["cast"]
+    caster = caster or late_bound.cast
 
     def to(value: Any) -> Any:
         if _eligible(value, device):
@@ -224,7 +213,8 @@ def _all_to(
 
 
 def _lower(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    caster = "weight" if function.__name__ in _CONVOLUTIONS else "cast"
+    convolves = function.__name__ in _CONVOLUTIONS
+    caster = late_bound.cast_weight if convolves else late_bound.cast
     return _all_to(state.dtypes[device], device, args, kwargs, _KEEPING[caster])
 
 
@@ -282,19 +272,22 @@ _CASTS = {
 }
 
 
-def _keeping(caster: str) -> Callable[[Tensor, DType], Tensor]:
+def _keeping(caster: Callable[..., Any]) -> Callable[[Tensor, DType], Tensor]:
     """A cast to the dtype of the block; those of parameters are made once a block."""
 
     def cast(x: Tensor, dtype: DType) -> Tensor:
         leaf = x.is_leaf and x.requires_grad and x.dtype is float32
         if not (leaf and state.caching and mode.grad):
-            return casters["cast"](x, dtype)
+            converted: Tensor = late_bound.cast(x, dtype)
+            return converted
         kept = state.cache.get(id(x))
         if kept is None or kept[1].dtype is not dtype:
-            kept = state.cache[id(x)] = x, casters[caster if x.ndim == 4 else "cast"](x, dtype)
-        return kept[1]
+            own = caster if x.ndim == 4 else late_bound.cast
+            kept = state.cache[id(x)] = x, own(x, dtype)
+        found: Tensor = kept[1]
+        return found
 
     return cast
 
 
-_KEEPING = {caster: _keeping(caster) for caster in ("cast", "weight")}
+_KEEPING = {caster: _keeping(caster) for caster in (late_bound.cast, late_bound.cast_weight)}

@@ -1,10 +1,9 @@
 """Backward: walk the graph from its outputs to its leaves, newest node first.
 
 A node's sequence number is higher than those of its inputs, so descending order is topological.
-The walk is iterative; gradients are reduced to their input's shape and dtype here and nowhere
-else; a gradient is accumulated in place only when the engine owns its memory.
-
-A sparse gradient is a sparse tensor from the formula that made it on, in passes over arrays too.
+The walk is iterative; gradients are reduced to their input's shape and dtype here and nowhere else;
+one is accumulated in place only when the engine owns its memory. A sparse gradient is a sparse
+tensor from the formula that made it on, in passes over arrays too.
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap_freely
 from tensorflow_lite_clone.autograd.hooks import check_replacements
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import followed, mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, unwrappers
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core import locks
@@ -25,7 +25,7 @@ from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.result_layout import laid_out
-from tensorflow_lite_clone.storage import Storage, as_told, births, strides_of
+from tensorflow_lite_clone.storage import Storage, as_told, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -180,7 +180,7 @@ class _Walk:
     def _arrive(self, node: Any, index: int, g: Any, owned: bool) -> None:
         slot = self.pending.get(node)
         if slot is None:
-            if not node.several:
+            if not node.multi_output:
                 self.pending[node] = [g, owned]
                 return
             slot = self.pending[node] = [None, False] * len(node.shapes)
@@ -245,21 +245,21 @@ class _Walk:
             if gx is None or child not in useful:
                 continue
             shape, dtype = child.shapes, child.dtypes
-            if child.several:
+            if child.multi_output:
                 shape, dtype = shape[index], dtype[index]
             if gx.shape != shape:
                 gx = self._reduce(gx, child.backend_of(index), shape)
             have = gx.dtype  # of a sparse gradient never a native one
             if have is not dtype and (create_graph or have != dtype):
                 gx = self._cast(gx, child.backend_of(index), dtype)
-            if create_graph and unwrappers:
-                gx = unwrappers[0](gx)
+            if create_graph and interpreters.dispatch.lowers:
+                gx = interpreters.dispatch.lower(gx)
             owned = not create_graph and (
                 gx is not given
                 # Nobody asks of a gradient that stays alone.
                 or (child in shared and _is_fresh(node, gx, position, results, grads, saved))
             )
-            if child in pending or child.several:
+            if child in pending or child.multi_output:
                 self._arrive(child, index, gx, owned)
             else:
                 pending[child] = [gx, owned]
@@ -394,9 +394,9 @@ class _Walk:
                 grad._storage = made
                 grad._edge = None
                 grad._view = None
-                if births:
-                    for born in births:
-                        born(made)
+                if hooks.storages:
+                    for created in hooks.storages:
+                        created(made)
             else:
                 storage = present._storage
                 storage.laid = backend.add_to(storage.laid, g)

@@ -13,14 +13,11 @@ from tensorflow_lite_clone.autograd.function_node import FunctionCtx, FunctionNo
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import creation_hooks, next_sequence_number
+from tensorflow_lite_clone.autograd.node import next_sequence_number
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.late_bound import apply_recorded, apply_transformed
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
-
-#: What `func` does where one of its transforms is under way: called with a class and arguments.
-transformed: list[Callable[..., Any]] = []
-#: What records calls asks for this one, likewise; NotImplemented where nothing is recorded.
-recorders: list[Callable[[Any, tuple], Any]] = []
 
 
 class Function:
@@ -128,10 +125,9 @@ class Function:
         """Run ``forward`` and record one node whose gradient is ``backward``."""
         if kwargs or cls.setup_context is not None:
             args = cls._bound(args, kwargs)
-        if recorders:
-            result = recorders[0](cls, args)
-            if result is not NotImplemented:
-                return result
+        result = apply_recorded.function(cls, args)
+        if result is not NotImplemented:
+            return result
         if mode.transforms:
             if cls.setup_context is None:
                 raise RuntimeError(
@@ -140,7 +136,7 @@ class Function:
                     "details, please see "
                     "https://pytorch.org/docs/main/notes/extending.func.html"
                 )
-            return transformed[0](cls, args)
+            return apply_transformed(cls, args)
         return cls._run(args, cls.forward)
 
     @classmethod
@@ -243,7 +239,7 @@ def _record(
             continue
         if value.dtype.kind in "fc":
             _place(value, node, index, id(value) in context._dirty)
-    for hook in creation_hooks:
+    for hook in hooks.nodes:
         hook(node)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import GraphNode, SeveralNode, next_sequence_number
+from tensorflow_lite_clone.autograd.node import GraphNode, MultiOutputNode, next_sequence_number
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.autograd.sparse import value_of
@@ -105,7 +105,7 @@ class SavedTensor:
         return tensor
 
 
-class FunctionNode(SeveralNode):
+class FunctionNode(MultiOutputNode):
     """The node of a `Function` call."""
 
     __slots__ = ("backends", "context", "function", "saved_forward", "slots")
@@ -204,7 +204,7 @@ class _Transposed(GraphNode):
 
     __slots__ = ("backends", "edges", "owner", "saved")
 
-    several = True
+    multi_output = True
     makes_new_gradients = False
     edges: tuple
     backends: tuple

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from tensorflow_lite_clone.autograd.gradients import grad, mappers
+from tensorflow_lite_clone.autograd.gradients import grad
 from tensorflow_lite_clone.autograd.levels import Level, forward_products, zeros_of
 from tensorflow_lite_clone.autograd.mode import enable_grad
 from tensorflow_lite_clone.autograd.namespaces import recorded
+from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | tuple[Tensor, ...]
@@ -263,7 +264,7 @@ def _columns(func: Callable[..., Any], inputs: tuple) -> tuple[bool, list[list[T
         found = forward_products(list(outputs), xs, list(tangents), record=False)
         return tuple([zeros_of(y) if t is None else t for t, y in zip(found, outputs)])
 
-    columns = mappers[0](column, out_dims=-1)(*standard_basis(inputs))
+    columns = vmap(column, out_dims=-1)(*standard_basis(inputs))
     sizes = [x.numel() for x in inputs]
     blocks = []
     for whole, output in zip(columns, outputs, strict=True):
@@ -278,8 +279,7 @@ def _rows(output: Tensor, xs: tuple, create_graph: bool, strict: bool) -> list[T
     """The Jacobian of one output with respect to every input."""
     if output.is_complex():
         raise RuntimeError(
-            "grad can be implicitly created only for real scalar outputs but got "
-            f"{output.dtype}"
+            f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
         )
     name = "the user-provided function" if strict else None
     per_element = []
@@ -325,13 +325,10 @@ def hessian(
 
 def _scalar(output: Any, caller: str) -> Tensor:
     if not isinstance(output, Tensor):
-        raise RuntimeError(
-            f"The function given to {caller} should return a single Tensor"
-        )
+        raise RuntimeError(f"The function given to {caller} should return a single Tensor")
     if output.numel() != 1:
         raise RuntimeError(
-            f"The Tensor returned by the function given to {caller} should contain a single "
-            "element"
+            f"The Tensor returned by the function given to {caller} should contain a single element"
         )
     return output
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import Edge, run_backward
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, seen_roots
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.interception import overridable
+from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
-
-#: `func.vmap`, which is above this room.
-mappers: list[Callable[..., Any]] = []
 
 
 class GradientEdge(NamedTuple):
@@ -46,7 +45,7 @@ def _roots(
             )
         node = edge[0]
         shape, native = node.shapes, node.dtypes
-        if node.several:
+        if node.multi_output:
             shape, native = shape[edge[1]], native[edge[1]]
         if g is None:
             if (shape and math.prod(shape) != 1) or not isinstance(output, Tensor):
@@ -57,16 +56,14 @@ def _roots(
                     f"{node.backend.dtypes[native]!r}"
                 )
             if mode.dispatching:
-                roots.append((edge, seen_roots[0](output)))
+                roots.append((edge, interpreters.dispatch.root_gradient(output)))
                 continue
             ones = node.backend.F.ones(shape, dtype=native)
             roots.append((edge, wrap(ones, node.backend) if create_graph else ones))
             continue
         dtype = node.backend.dtypes[native]
         if not isinstance(g, Tensor):
-            raise TypeError(
-                f"gradients can be either Tensors or None, but got {type(g).__name__}"
-            )
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif g.shape != shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{index}] has a shape of {g.shape} and "
@@ -107,7 +104,7 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge = current_edge(value._values() if value.is_sparse else value)
+    edge: Edge | None = current_edge(value._values() if value.is_sparse else value)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -255,7 +252,7 @@ def _batched(
         used[:] = [g is not None for g in found]
         return tuple([g for g in found if g is not None])
 
-    products = iter(mappers[0](vjp)(*grads))
+    products = iter(vmap(vjp)(*grads))
     return [next(products) if one else None for one in used]
 
 

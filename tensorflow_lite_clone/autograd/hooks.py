@@ -110,7 +110,8 @@ def hooks_at(node: Any) -> GradientHooks:
     """The node's hooks on arriving gradients."""
     if node.arrival_hooks is None:
         node.arrival_hooks = GradientHooks()
-    return node.arrival_hooks
+    hooks: GradientHooks = node.arrival_hooks
+    return hooks
 
 
 def retain(tensor: Tensor, edge: Any) -> None:

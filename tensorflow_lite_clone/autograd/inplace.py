@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.apply import (
-    common_backend,
     current_edge,
     edges_of,
     record,
@@ -26,6 +25,9 @@ from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, View
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend, Namespace
+
 
 class Restride(Op):
     """A copy whose elements lie in memory with the given strides (in elements)."""
@@ -33,14 +35,14 @@ class Restride(Op):
     layout = None
     label = "Clone"
 
-    def forward(F, x, *, strides):
+    def forward(F: Any, x: Any, *, strides: Any) -> Any:
         backend = F.backend
         memory = backend.empty((max(extent(x.shape, strides), 1),), backend.dtypes[x.dtype])
         out = F.as_strided(memory, x.shape, strides)
         backend.write(out, x)
         return out
 
-    def backward_x(F, g, *, strides):
+    def backward_x(F: Any, g: Any, *, strides: Any) -> Any:
         return g
 
 
@@ -55,20 +57,20 @@ class ViewScatter(Op):
     layout = None
     label = "torch::autograd::CopySlices"
 
-    def forward(F, base, part, *, chain, strides):
+    def forward(F: Any, base: Any, part: Any, *, chain: Any, strides: Any) -> Any:
         out = F.restride(base, strides=strides)
         F.backend.write(_follow(F, chain, out), part)
         return out
 
-    def backward_base(F, g, *, chain, strides):
+    def backward_base(F: Any, g: Any, *, chain: Any, strides: Any) -> Any:
         part = _follow(F, chain, g, strides)
         return F.view_scatter(g, F.zeros_like(part), chain=chain, strides=strides)
 
-    def backward_part(F, g, *, chain, strides):
+    def backward_part(F: Any, g: Any, *, chain: Any, strides: Any) -> Any:
         return _follow(F, chain, g, strides)
 
 
-def _follow(F: Any, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
+def _follow(F: Namespace, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
     if strides is not None and any([link[0].by_strides for link in chain]):
         x = F.restride(x, strides=strides)
     for op, parameters, _ in chain:
@@ -85,12 +87,8 @@ def apply_inplace(
     differs from its shape, or when the result's dtype is of a higher category than its dtype.
     """
     inputs = (target, *others)
-    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-    backend = common_backend(storages, op)
-    if backend is None:
-        inputs = into(target, together(inputs, op))
-        storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
-        backend = target._storage.backend
+    inputs, storages = on_one_backend(target, inputs, op)
+    backend = target._storage.backend
     edges, mask = edges_of(inputs) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
     mask = mask if op.differentiable else 0
@@ -138,11 +136,22 @@ def into(target: Tensor, inputs: tuple) -> tuple:
     return inputs
 
 
+def on_one_backend(target: Tensor, inputs: Any, op: type[Op]) -> tuple[Any, tuple]:
+    """The inputs (or None) of a write into `target`, `into` which they are lifted; and storages."""
+    storages = tuple([None if tensor is None else tensor._storage for tensor in inputs])
+    backend = target._storage.backend
+    if all([storage is None or storage.backend is backend for storage in storages]):
+        return inputs, storages
+    inputs = into(target, together(tuple(inputs), op))
+    return inputs, tuple([None if tensor is None else tensor._storage for tensor in inputs])
+
+
 def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     """`value` on the backend of `target`, which it is written to; RuntimeError if it cannot be."""
     if value._storage.backend is target._storage.backend:
         return value
-    return into(target, together((target, value), op))[1]
+    lifted: Tensor = into(target, together((target, value), op))[1]
+    return lifted
 
 
 def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) -> Tensor:
@@ -153,9 +162,12 @@ def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) 
             if isinstance(value, Tensor) and value._storage.backend.batched:
                 backends = {value._storage.backend, lifted._storage.backend}
                 lifted = together((lifted, value), Op)[0] if len(backends) > 1 else lifted
+    copy: Tensor
     if lifted is input:
-        return input.clone(memory_format=memory_format)
-    return recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
+        copy = input.clone(memory_format=memory_format)
+    else:
+        copy = recorded(lifted._storage.backend).empty_like(lifted.detach()).copy_(lifted)
+    return copy
 
 
 def check_inplace(target: Tensor, recorded: bool) -> None:
@@ -184,7 +196,7 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
         )
 
 
-def check_result(name: str, target: Tensor, result: Any, backend: Any) -> None:
+def check_result(name: str, target: Tensor, result: Any, backend: Backend) -> None:
     """Raise RuntimeError when `result` does not fit into `target`."""
     array = target._storage.laid
     if result.shape != array.shape:
@@ -218,7 +230,7 @@ def write(target: Tensor, value: Any) -> None:
     storage.bump()
 
 
-def write_array(backend: Any, array: Any, value: Any) -> None:
+def write_array(backend: Backend, array: Array, value: Any) -> None:
     """Copy an array or number into an array of `backend`."""
     if hooks.writers:
         hooks.writing(None, partial(backend.write, array, value), (array, value), {})
@@ -229,7 +241,7 @@ def write_array(backend: Any, array: Any, value: Any) -> None:
 def record_inplace(
     op: type[Op],
     target: Tensor,
-    backend: Any,
+    backend: Backend,
     edges: tuple,
     mask: int,
     storages: tuple,

@@ -13,16 +13,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap_gradients
 from tensorflow_lite_clone.autograd.engine import run_backward
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.node import GraphNode, Leaf, next_sequence_number
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
-
-#: What is done to a tensor before it becomes a variable: under `vmap` it gets the samples, each of
-#: which has a derivative of its own.
-preparations: list[Any] = []
 
 
 class Source(Leaf):
@@ -46,7 +43,8 @@ class Source(Leaf):
 
 def zeros_of(tensor: Tensor) -> Tensor:
     """Zeros in the tensor's shape, outside of any graph."""
-    return recorded(tensor._storage.backend).zeros_like(tensor.detach())
+    zeros: Tensor = recorded(tensor._storage.backend).zeros_like(tensor.detach())
+    return zeros
 
 
 def reaches_variables(tensors: Iterable[Tensor]) -> bool:
@@ -115,8 +113,7 @@ class Level:
         dtype: DType = tensor.dtype
         if dtype.kind not in "fc":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        for prepare in preparations:
-            tensor = prepare(tensor)
+        tensor = interpreters.vmap.lift_variable(tensor)
         alias = new_tensor(tensor._storage)
         source = Source(alias, current_edge(tensor) if self.outer else None)
         alias._edge = (source, 0)
@@ -195,9 +192,7 @@ def forward_products(
         if not used:
             return [None] * len(outputs)
         grown = [u for _, u in pairs]
-        products = vector_products(
-            [g for g, _ in used], grown, [t for _, t in used], record=record
-        )
+        products = vector_products([g for g, _ in used], grown, [t for _, t in used], record=record)
     results: list[Tensor | None] = []
     rest = iter(products)
     for y, u in zip(outputs, duals):

@@ -196,7 +196,8 @@ class inference_mode(_Switch):
         return switch if isinstance(mode, bool) else switch(mode)
 
     def clone(self) -> inference_mode:
-        return inference_mode(self._enabled)
+        switch: inference_mode = inference_mode(self._enabled)
+        return switch
 
     def __enter__(self) -> None:
         self._previous = mode.grad, mode.inference

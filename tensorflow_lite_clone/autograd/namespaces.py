@@ -1,38 +1,28 @@
 """The namespace ``F`` over Tensors: what gradients see when they are themselves recorded.
 
-Its counterpart over arrays is `dispatch.raw.Raw`. Words of the array API standard come from
-`tensorflow_lite_clone.array_api`, which enters them here; ops are applied and recorded;
+Its counterpart over arrays is `dispatch.raw.Raw`. Functions of the array API standard are those of
+`tensorflow_lite_clone.array_api`, which is imported for the first; ops are applied and recorded;
 composites are inlined, so that every order of derivative follows from their bodies.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core.late_bound import apply, standard_function
 from tensorflow_lite_clone.dispatch.hooks import changing
 from tensorflow_lite_clone.dispatch.op import TABLE
 
-#: The standard's words over Tensors, and creation words that take a backend; from `array_api`.
-standard_words: dict[str, Any] = {}
-creation_words: dict[str, Any] = {}
-#: How an op is applied to Tensors; entered by `apply`, which needs the graph and so this module.
-appliers: dict[str, Any] = {}
-
-#: In place of ops' gradients, where modes or classes with `__torch_dispatch__` see the operations
-#: of a backward pass that is not recorded: ``gradient(node, grads, needed)``; they may decline.
-seen_gradients: dict[str, Any] = {}
-#: Gives the gradient of an output of one element, from the output.
-seen_roots: list[Any] = []
-#: Gives the tensor that a class with `__torch_dispatch__` made, in place of one over its handle.
-unwrappers: list[Any] = []
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 _namespaces: dict[Any, Recorded] = {}
 _seen_composites: dict[str, Any] = {}
 
 
-def recorded(backend: Any) -> Recorded:
+def recorded(backend: Backend) -> Recorded:
     """The recorded namespace whose new tensors live on `backend`."""
     try:
         return _namespaces[backend]
@@ -43,12 +33,12 @@ def recorded(backend: Any) -> Recorded:
 class Recorded:
     """``F`` over Tensors; words are looked up once and then plain attributes."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     def run(self, op: Any, *tensors: Any, **parameters: Any) -> Any:
         """Apply an op of the table, for words whose name the standard gives another."""
-        return appliers["apply"](op, *tensors, **parameters)
+        return apply(op, *tensors, **parameters)
 
     def __getattr__(self, name: str) -> Any:
         with changing:
@@ -57,15 +47,14 @@ class Recorded:
         return word
 
     def _find(self, name: str) -> Any:
-        if name in creation_words:
-            return partial(creation_words[name], device=self.backend.device)
-        if name in standard_words:
-            return standard_words[name]
+        if (found := standard_function(name)) is not None:
+            function, creates = found
+            return partial(function, device=self.backend.device) if creates else function
         entry = TABLE.get(name)
         if entry is None:
             raise AttributeError(f"F has no '{name}' over Tensors")
         if isinstance(entry, type):
-            return partial(appliers["apply"], entry)
+            return partial(apply.function, entry)
         if name in _seen_composites:
             return partial(_inlined_or_seen, entry, _seen_composites[name], self)
         return partial(entry, self)
@@ -77,7 +66,8 @@ class Recorded:
 def see_composite(name: str, function: Any) -> None:
     """Let ``function(*tensors, **parameters)`` run in place of a composite's body.
 
-    Where, and that it may decline, is as for `seen_gradients`.
+    That is where modes or classes with `__torch_dispatch__` see the operations of a backward pass
+    that is not recorded. It may decline by returning NotImplemented.
     """
     with changing:
         _seen_composites[name] = function

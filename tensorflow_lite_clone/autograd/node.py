@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.autograd.hooks import GradientHooks, Handle, hooks_at
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, seen_gradients
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.storage import Storage, freely
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Namespace
+
 next_sequence_number = itertools.count().__next__
 _new = object.__new__
 _NO_PARAMETERS: dict = {}
-#: Called with every new node: anomaly detection.
-creation_hooks: list[Any] = []
 
 
 class GraphNode:
@@ -28,7 +30,7 @@ class GraphNode:
     __slots__ = ("__dict__", "__weakref__", "backend", "dtypes", "sequence", "shapes")
 
     backend: Any
-    several = False  # outputs
+    multi_output = False  # outputs
     shapes: tuple  # the output's shape, or with several outputs a tuple of them
     dtypes: Any  # likewise, native
     sequence: int  # increases along the graph: a node's is higher than those of its inputs
@@ -38,11 +40,11 @@ class GraphNode:
 
     def shape_of(self, index: int) -> tuple:
         """The shape of output number `index`."""
-        return self.shapes[index] if self.several else self.shapes
+        return self.shapes[index] if self.multi_output else self.shapes
 
     def dtype_of(self, index: int) -> Any:
         """The native dtype of output number `index`."""
-        return self.dtypes[index] if self.several else self.dtypes
+        return self.dtypes[index] if self.multi_output else self.dtypes
 
     def backend_of(self, index: int) -> Any:
         """The backend of output number `index`; those of an op all have one."""
@@ -60,7 +62,8 @@ class GraphNode:
     @property
     def metadata(self) -> dict:
         """A dictionary for notes."""
-        return vars(self).setdefault("metadata", {})
+        notes: dict = vars(self).setdefault("metadata", {})
+        return notes
 
     def register_hook(self, fn: Any) -> Handle:
         """Call ``fn(grad_inputs, grad_outputs)`` after this node; it may replace grad_inputs."""
@@ -164,7 +167,7 @@ class Node(GraphNode):
         plan = op.plans[self.mask]
         backend = self.backend
         call: Any = plan.single or plan.together
-        if call is not None and needed is None and not create_graph and not self.several:
+        if call is not None and needed is None and not create_graph and not self.multi_output:
             place, function, _, names = call
             saved = self._unpack(plan.saves, False) if plan.saves else ()
             parameters = self.parameters
@@ -182,14 +185,14 @@ class Node(GraphNode):
             return results
         if create_graph:
             F, forms = recorded(backend), None
-            if op.name in seen_gradients and not mode.grad and mode.dispatching:
-                seen = seen_gradients[op.name](self, grads, needed)
+            if not mode.grad and mode.dispatching:
+                seen = interpreters.dispatch.gradient(self, grads, needed)
                 if seen is not NotImplemented:
                     return seen
         else:
             F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
-        g = self._differentiable(grads, F) if self.several else grads[0]
+        g = self._differentiable(grads, F) if self.multi_output else grads[0]
         parameters = self.parameters
         if op.joint is not None:
             _, names, wants_needs = op.joint
@@ -247,7 +250,7 @@ class Node(GraphNode):
             return list(results)
         return [g if g is None or g.is_sparse else Anchor.of(g, edges, zeros) for g in results]
 
-    def _differentiable(self, grads: list, F: Any) -> Any:
+    def _differentiable(self, grads: list, F: Namespace) -> Any:
         """The gradients of the outputs that have one, zeros where none arrived."""
         kept = []
         for index, g in enumerate(grads):
@@ -334,12 +337,12 @@ class Node(GraphNode):
         )
 
 
-class SeveralNode(Node):
+class MultiOutputNode(Node):
     """A node with several outputs, or one that keeps its output in a tuple."""
 
     __slots__ = ()
 
-    several = True
+    multi_output = True
 
 
 class Anchor(GraphNode):

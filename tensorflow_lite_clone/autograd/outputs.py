@@ -17,7 +17,7 @@ from tensorflow_lite_clone.autograd.inplace import check_writable, write
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, can_cast, uncastable
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters
+from tensorflow_lite_clone.core.forwarding import forwarder
 from tensorflow_lite_clone.core.strides import dense_strides, extent, is_dense
 from tensorflow_lite_clone.storage import Storage, reshaped
 from tensorflow_lite_clone.tensor import Tensor
@@ -220,7 +220,9 @@ def delivered(name: str, result: Any, out: Any, inputs: Any = ()) -> Any:
 
 #: What a function with `out` does, see `forwarder`.
 _WITH_OUT = """
-    return function({call}) if out is None else deliver({args}, {kwargs}, out)
+if out is not None:
+    return deliver({args}, {kwargs}, out)
+{inner}
 """
 
 
@@ -231,19 +233,13 @@ def with_out(function: Callable[..., Any], name: str | None = None) -> Callable[
     def deliver(args: tuple, kwargs: dict[str, Any], out: Any) -> Any:
         return delivered(name, function(*args, **kwargs), out, (*args, *kwargs.values()))
 
-    if has_parameters(function):
-        return forwarder(
-            function,
-            _WITH_OUT,
-            lambda parameters: {"deliver": deliver},
-            lambda parameters: parameters.and_keyword("out", None),
-        )
-
-    @functools.wraps(function)
-    def wrapper(*args: Any, out: Any = None, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if out is None else deliver(args, kwargs, out)
-
-    return wrapper
+    forwarded: Callable[..., Any] = forwarder(
+        function,
+        _WITH_OUT,
+        lambda _: {"deliver": deliver},
+        lambda parameters: parameters.and_keyword("out", None),
+    )
+    return forwarded
 
 
 def with_new_out(function: Callable[..., Any], fills: bool = False) -> Callable[..., Any]:

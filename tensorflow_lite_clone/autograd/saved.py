@@ -133,6 +133,7 @@ class save_on_cpu(saved_tensors_hooks):
 
         def unpack(packed: tuple) -> Tensor:
             device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)
+            back: Tensor = tensor.to(device, non_blocking=pin_memory)
+            return back
 
         super().__init__(pack, unpack)

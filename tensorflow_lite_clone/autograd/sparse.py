@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.dispatch.capture import forbid
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Namespace
 
-def sparse_gradient(F: Any, indices: Any, values: Any, size: tuple) -> Tensor:
+
+def sparse_gradient(F: Namespace, indices: Any, values: Any, size: tuple) -> Tensor:
     """The sparse tensor of `size` with ``values[n]`` at ``indices[:, n]``, for a gradient over `F`.
 
     Indices may come twice. Over arrays it is a tensor all the same, as the engine wants it.
@@ -22,8 +25,7 @@ def sparse_gradient(F: Any, indices: Any, values: Any, size: tuple) -> Tensor:
         x if isinstance(x, Tensor) else new_tensor(Storage(x, F.backend)) for x in (indices, values)
     ]
     indices = indices.to(int64)
-    sparse = import_module("tensorflow_lite_clone.sparse")  # it stands above the engine
-    gradient: Tensor = sparse.SparseTensor(indices, values, size)
+    gradient: Tensor = late_bound.sparse_tensor(indices, values, size)
     return gradient
 
 

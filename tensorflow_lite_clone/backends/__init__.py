@@ -13,8 +13,12 @@ from typing import Any
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core import float32_precision
-from tensorflow_lite_clone.core.device import Device, finders, get_default_device
+from tensorflow_lite_clone.core.compat_path import mount_compat
+from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
+from tensorflow_lite_clone.core.late_bound import serves_device_type
+
+mount_compat(__path__, __name__)
 
 _FOLDERS = {"cpu": "numpy", "cuda": "cupy", "meta": "meta"}  # this package's device types
 _LIBRARIES = {"numpy", "cupy", "numba"}  # folders whose names are not those of device types
@@ -53,8 +57,11 @@ def load(device: Device | str | int | None = None) -> Backend:
     factory = _factories.get(parsed.type) or _find(parsed.type)
     backend = factory(parsed.index if parsed.index is not None else -1)
     key = (parsed.type, backend.device.index or 0)
-    if key not in _loaded and _seeds:
-        backend.generator.manual_seed(_seeds[0])
+    if key not in _loaded:
+        for accelerator in _LIBRARIES.intersection(backend.accelerators):  # their overrides
+            import_module(f"{__name__}.{accelerator}")
+        if _seeds:
+            backend.generator.manual_seed(_seeds[0])
     backend = _loaded.setdefault(key, backend)
     if parsed.index is not None or backend.device.index is None:
         _by_device[device] = backend  # "cuda" alone is whichever device is current
@@ -82,13 +89,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
+@serves_device_type.provide
 def _serves(device_type: str) -> bool:
     """Whether a device type is registered, has a folder or an entry point."""
     known = device_type in _FOLDERS or device_type in _factories
     return known or _has_folder(device_type) or bool(_entry_points(device_type))
-
-
-finders.append(_serves)
 
 
 def _has_folder(name: str) -> bool:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import types
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
-from tensorflow_lite_clone import storage as storages
 from tensorflow_lite_clone.autograd import engine, node
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.nn.modules.hooks import register_module_forward_pre_hook
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Observer
 
 
-class Trace:
-    """Context manager that notes what this thread does inside.
+class Trace(Observer):
+    """What this thread does while this is entered.
 
     `leaves`: tensors that took part in graphs as leaves and outlived what made them (known at the
     end), by their ids like the others; `modules` that were called; `optimizers` that stepped;
@@ -39,24 +38,19 @@ class Trace:
         self.refused: str | None = None
         self._arrays: dict[int, weakref.ref[Any]] = {}
         self._leaves: dict[int, weakref.ref[Tensor]] = {}
-        self._thread = threading.get_ident()
 
-    def __enter__(self) -> Trace:
-        self._handles: list[Any] = [
-            register_module_forward_pre_hook(self._called),
-            register_optimizer_step_pre_hook(self._stepped),
-        ]
+    def __enter__(self) -> Self:
         self._before = engine.current.passes
         self._drawn = _host_draws()
-        storages.watchers.append(self._wrote)
-        node.creation_hooks.append(self._made)
-        hooks.add(self._reading)
-        return self
+        return super().__enter__()
+
+    def registrations(self) -> Iterator[Any]:
+        """Follow calls of modules and steps of optimizers."""
+        yield register_module_forward_pre_hook(self._called)
+        yield register_optimizer_step_pre_hook(self._stepped)
 
     def __exit__(self, *exception: object) -> None:
-        hooks.remove(self._reading)
-        node.creation_hooks.remove(self._made)
-        storages.watchers.remove(self._wrote)
+        super().__exit__(*exception)
         self.passes = engine.current.passes - self._before
         if _host_draws() != self._drawn:
             self.refused = self.refused or "it draws random numbers of Python or NumPy"
@@ -66,8 +60,6 @@ class Trace:
             if tensor is not None:
                 self.leaves[id(tensor)] = tensor
         self._leaves.clear()
-        for handle in self._handles:
-            handle.remove()
 
     def add_roots(self, function: Any, arguments: Any) -> None:
         """Note modules and functions among the arguments, and forget leaves there."""
@@ -85,38 +77,34 @@ class Trace:
         found = [reference() for reference in self._arrays.values()]
         return [array for array in found if array is not None]
 
-    def _mine(self) -> bool:
-        return threading.get_ident() == self._thread
-
     def _called(self, module: Module, args: Any) -> None:
-        if self._mine():
+        if self.is_here():
             self.modules[id(module)] = module
 
     def _stepped(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if self._mine():
+        if self.is_here():
             self.optimizers[id(optimizer)] = optimizer
 
-    def _wrote(self, root: Storage) -> None:
-        if self._mine():
+    def on_memory_write(self, root: Storage) -> None:
+        """Count a write."""
+        if self.is_here():
             self.written[root] = self.written.get(root, 0) + 1
 
-    def _made(self, made: Any) -> None:
-        if self._mine():
+    def on_node(self, made: Any) -> None:
+        """Note the leaves that a node hands gradients to."""
+        if self.is_here():
             for edge in made.edges:
                 if edge is not None and type(edge[0]) is node.Leaf:
                     tensor = edge[0].reference()
                     if tensor is not None:
                         self._leaves[id(tensor)] = edge[0].reference
 
-    def _reading(self, op: Any, backend: Any, call: Any) -> Any:
-        def noted(*arrays: Any, **parameters: Any) -> Any:
-            if self._mine():
-                for array in arrays:
-                    if array is not None and array.__class__ is not list:
-                        self._note(array)
-            return call(*arrays, **parameters)
-
-        return noted
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Note the arrays that an op has read."""
+        if self.is_here():
+            for array in arrays:
+                if array is not None and array.__class__ is not list:
+                    self._note(array)
 
     def _note(self, array: Any) -> None:
         key = id(array)

@@ -120,7 +120,8 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
         "TorchScript, rewriting of graphs, and rules of an exporter that is not ours",
-        "torch.jit* torch.onnx* torch.fx.experimental* torch.export* torch.ao* torch.package* torch.classes* "
+        "torch.jit* torch.onnx* torch.fx.experimental* torch.export* torch.ao* torch.package* "
+        "torch.classes* "
         "torch.ops* torch.utils.mobile_optimizer*",
     ),
     (

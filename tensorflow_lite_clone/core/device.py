@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
+from tensorflow_lite_clone.core.late_bound import serves_device_type
 from tensorflow_lite_clone.core.signature import classes, is_int
 
 #: PyTorch's device types; whether such a device is there is found out when it is first used.
@@ -12,8 +12,6 @@ _NAMED = frozenset(
     """cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu
     mtia privateuseone""".split()
 )
-#: Say whether a device type of another name is served; entered by `backends`.
-finders: list[Callable[[str], bool]] = []
 
 
 class Device:
@@ -49,7 +47,7 @@ class Device:
             index = int(number)
         if not name.isidentifier():
             raise RuntimeError(f"Invalid device string: '{type}'")
-        if name not in _NAMED and not any([finds(name) for finds in finders]):
+        if name not in _NAMED and not serves_device_type(name):
             raise RuntimeError(
                 f"Expected one of {', '.join(sorted(_NAMED))} or a registered device type at start "
                 f"of device string: {type}"

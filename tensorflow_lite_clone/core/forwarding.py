@@ -1,8 +1,10 @@
 """Wrappers that have the parameters of what they wrap, so that calls pack and unpack nothing.
 
 A wrapper ``(*args, **kwargs)`` builds a tuple and a dictionary only to take them apart again, which
-ops on small tensors feel. Those made here are compiled from a text, at their first call: most of
-the functions that are wrapped are never called by a program.
+ops on small tensors feel. Those made here are compiled from a template, at their first call: most
+of the functions that are wrapped are never called by a program. Wrappers of a wrapper become one
+function, whose text has theirs one inside the other: a public function that checks its arguments,
+casts under autocast and writes into ``out=`` is one frame above the function that it wraps.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import FunctionType
 from typing import Any, NamedTuple
+
+from tensorflow_lite_clone.core.templates import define, fill
 
 #: A function that has other code for a while (see `interception`) -> one with its own.
 originals: dict[Any, Any] = {}
@@ -86,6 +90,12 @@ class Parameters(NamedTuple):
         return positional, {name: values.get(name, defaults[name]) for name in rest}
 
 
+_WRAPPER = """
+def {name}({parameters}):
+    {body}
+"""
+
+
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
@@ -105,27 +115,60 @@ class _Forwarder:
 
     def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Give the wrapper its code, and call it."""
-        function, parameters = self.function, self.parameters()
-        names = self.names(parameters)
-        if not {"function", *names}.isdisjoint((*parameters.positional, *parameters.keywords)):
-            raise ValueError(f"{function.__name__} has a parameter that its wrapper uses")
-        code = _code(function.__name__, self.body, parameters, parameters_of(function))
+        name, parameters = self.function.__name__, self.parameters()
+        body, names, modules = self.text(parameters)
+        if not names.keys().isdisjoint((*parameters.positional, *parameters.keywords)):
+            raise ValueError(f"{name} has a parameter that its wrapper uses")
+        head = [f"{word}=None" for word in parameters.positional]
+        head += ["*rest"] if parameters.open else ["*"] * bool(parameters.keywords)
+        head += [f"{word}=None" for word in parameters.keywords] + ["**more"] * parameters.open
+        text = fill(_WRAPPER, name=name, parameters=", ".join(head), body=body)
+        code = define(name, text, ", ".join(modules), {}).__code__
         called, beginning = None, sys._getframe(1).f_code
         for wrapper in [originals.get(each, each) for each in self.wrappers]:
             if wrapper.__code__ is beginning:
                 called = wrapper
-            wrapper.__globals__.update(names, function=function)
+            wrapper.__globals__.update(names)
             wrapper.__defaults__ = parameters.defaults
             wrapper.__kwdefaults__ = parameters.keyword_defaults
             wrapper.__code__ = code.replace(co_name=wrapper.__name__)
         assert called is not None
         return called(*args, **kwargs)
 
+    def text(self, parameters: Parameters) -> tuple[str, dict[str, Any], list[str]]:
+        """What a wrapper with these parameters does, the names that are used, and whose text it is.
+
+        The latter are the modules that have made it and the wrappers inside of it.
+        """
+        function, own = self.function, parameters_of(self.function)
+        positional, keywords = parameters.positional, parameters.keywords
+        rest, more = (["*rest"], ["**more"]) if parameters.open else ([], [])
+        names = self.names(parameters)
+        inner, modules = None, []
+        if "__forwarder__" in function.__globals__:
+            inner, inner_names, modules = function.__globals__["__forwarder__"].text(own)
+        if inner is None or not names.keys().isdisjoint(inner_names):
+            call = [*positional, *[f"{word}={word}" for word in own.keywords]]
+            call += [*rest, *more] if own.open else []
+            inner = f"return function({', '.join(call)})"
+            inner_names, modules = {"function": function, "MISSING": MISSING}, []
+        defaults = zip(positional, parameters.defaults)  # of an open one, which has all of them
+        required = [word for word, value in defaults if value is MISSING]
+        body = fill(
+            self.body,
+            missing=" or ".join([f"{word} is MISSING" for word in required]),
+            args=f"({''.join([f'{word}, ' for word in (*positional, *rest)])})",
+            kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
+            types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
+            inner=inner,
+        )
+        return body, names | inner_names, [self.names.__module__, *modules]
+
 
 def has_parameters(function: Any) -> bool:
-    """Whether `forwarder` serves a function: not one of any arguments."""
+    """Whether each argument of a function has a parameter, which may be given by name."""
     if "__forwarder__" in function.__globals__:
-        return True
+        return has_parameters(function.__globals__["__forwarder__"].function)
     code = originals.get(function, function).__code__
     return not (code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_posonlyargcount)
 
@@ -143,6 +186,7 @@ def parameters_of(function: Any) -> Parameters:
         code.co_varnames[count:total],
         function.__defaults__ or (),
         function.__kwdefaults__ or {},
+        bool(code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)),
     )
 
 
@@ -159,13 +203,14 @@ def forwarder(
     names: Callable[[Parameters], dict[str, Any]],
     change: Callable[[Parameters], Parameters] | None = None,
 ) -> Any:
-    """A function with the parameters of another and a body that calls ``function({call})``.
+    """A function with the parameters of another, and a body that is a template.
 
-    `change` makes its parameters of the function's. In the body ``{call}`` is all of the function's
-    parameters as arguments, ``{args}`` a tuple of those by position, ``{kwargs}`` a dictionary of
-    those by keyword, ``{types}`` a tuple of the types of all, `rest` and `more` what an open one
-    lets through, and what `names` gives has these names. Raises ValueError at the first call where
-    a parameter has one of them.
+    `change` makes its parameters of the function's. In the body ``{inner}``, on a line of its own,
+    stands for the call of the function with all of its parameters, or for the body of a function
+    that is such a wrapper itself. ``{args}`` is a tuple of the parameters by position, ``{kwargs}``
+    a dictionary of those by keyword, ``{types}`` a tuple of the types of all. `rest` and `more` are
+    what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument. What
+    `names` gives has these names. Raises ValueError at the first call where a parameter has one.
     """
     state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}
@@ -201,24 +246,3 @@ def twin(function: FunctionType, module: str, name: str) -> FunctionType:
 def _begin(*args: Any, **kwargs: Any) -> Any:
     # The name is of a wrapper's scope.
     return __forwarder__.begin(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _code(name: str, body: str, parameters: Parameters, own: Parameters) -> Any:
-    """The code of a forwarder to a function whose parameters are its `own`."""
-    positional, keywords = parameters.positional, parameters.keywords
-    rest, more = (["*rest"], ["**more"]) if parameters.open else ([], [])
-    head = [f"{word}=None" for word in positional] + (rest or ["*"] * bool(keywords))
-    head += [f"{word}=None" for word in keywords] + more
-    call = [*positional, *[f"{word}={word}" for word in own.keywords]]
-    if own.open:
-        call += rest + more
-    text = body.format(
-        call=", ".join(call),
-        args=f"({''.join([f'{word}, ' for word in (*positional, *rest)])})",
-        kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
-        types=f"({''.join([f'{word}.__class__, ' for word in (*positional, *keywords)])})",
-    )
-    scope: dict[str, Any] = {}
-    text = f"def wrapper({', '.join(head)}):\n{text}"
-    exec(compile(text, f"<arguments of {name}>", "exec"), scope)
-    return scope["wrapper"].__code__.replace(co_name=name, co_qualname=name)

@@ -158,11 +158,11 @@ def _code(free: tuple[str, ...]) -> CodeType:
 #: entered by `python_dispatch` once there are classes with ``__torch_dispatch__``.
 runners: list[Callable[..., Any]] = []
 #: Each is called with the class of a new tensor, where that is not `Tensor` itself.
-observers: list[Callable[[type], None]] = []
+on_new_class: list[Callable[[type], None]] = []
 
 _interceptors: dict[FunctionType, Interceptor] = {}
 #: Each enters functions when they are first asked for: a thousand of them would slow the import.
-collectors: list[Callable[[], None]] = []
+on_first_use: list[Callable[[], None]] = []
 _lock = threading.RLock()
 
 
@@ -202,8 +202,8 @@ def overridable(name: str) -> Callable[[Any], Any]:
 def interceptors() -> list[Interceptor]:
     """Of every function that can be overridden."""
     with _lock:
-        while collectors:
-            collectors.pop()()
+        while on_first_use:
+            on_first_use.pop()()
         return list(_interceptors.values())
 
 
@@ -228,7 +228,7 @@ def release() -> None:
 
 def enable_for(kind: type) -> None:
     """Let public functions ask from now on if instances of a type override them."""
-    for observe in observers:
+    for observe in on_new_class:
         observe(kind)
     if overrides(kind) and not _enabled_for_values:
         _enabled_for_values.append(None)

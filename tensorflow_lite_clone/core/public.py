@@ -22,7 +22,7 @@ EXPORTS: dict[str, dict[str, Any]] = {}
 
 #: Asked for every function that `public` collects, ``wrapper(function, places, names)``: what is
 #: exported in its place. Rooms below `ops` enter theirs, so that no public function is left out.
-wrappers: list[Callable[[Any, tuple[str, ...], tuple[str, ...]], Any]] = []
+on_public: list[Callable[[Any, tuple[str, ...], tuple[str, ...]], Any]] = []
 
 
 def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Callable[[_F], _F]:
@@ -36,7 +36,7 @@ def public(*places: str, names: tuple[str, ...] = (), flat: bool = False) -> Cal
         if not flat and type(function) is FunctionType and is_checked(function, places):
             function = checked(function)
         all_names = names or (function.__name__,)
-        for wrapper in wrappers:
+        for wrapper in on_public:
             function = wrapper(function, places, all_names)
         for name in all_names:
             export(function, *places, name=name)

@@ -274,29 +274,39 @@ class Signature:
         return value, by_type
 
 
+#: What a function does whose first argument may have another name.
+_ALSO_SELF = """
+if {missing} or rest or more:
+    return renamed({args}, {kwargs})
+{inner}
+"""
+
+
 def also_self(function: Any) -> Any:
     """`function`, whose first argument may be given by the name `self`, as PyTorch calls numbers.
 
     For functions that are not `checked`.
     """
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if "self" in kwargs and not args:
-            args = (kwargs.pop("self"),)
-        return function(*args, **kwargs)
+    def names(parameters: Parameters) -> dict[str, Any]:
+        def renamed(args: tuple, kwargs: dict[str, Any]) -> Any:
+            args, kwargs = parameters.given(args, kwargs)
+            first = {"input": kwargs.pop("self")} if "self" in kwargs else {}
+            return function(*args, **first, **kwargs)
 
-    return wrapper
+        return {"renamed": renamed}
+
+    return forwarder(function, _ALSO_SELF, names, Parameters.opened)
 
 
 #: What a checked function does; `known` holds types of arguments that have passed.
 _CHECKED = """
-    if {types} in known and not rest and not more:
-        try:
-            return function({call})
-        except Exception as error:
-            return failed(error, {args}, {kwargs})
+if {types} not in known or rest or more:
     return check({args}, {kwargs})
+try:
+    {inner}
+except Exception as error:
+    return failed(error, {args}, {kwargs})
 """
 
 

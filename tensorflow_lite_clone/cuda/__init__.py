@@ -11,6 +11,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone._bind import names_of
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.core.errors import OutOfMemoryError
 from tensorflow_lite_clone.cuda import nccl, nvtx, profiler
 from tensorflow_lite_clone.cuda._devices import device_count, index_of, layer
@@ -54,6 +55,8 @@ from tensorflow_lite_clone.cuda.streams import (
     set_stream,
     stream,
 )
+
+mount_compat(__path__, __name__)
 
 globals().update(names_of("cuda"))  # FloatTensor and its kin
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.dispatch import hooks
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -29,12 +32,12 @@ state = _Capturing()
 #: The graphs that any thread captures.
 running: WeakSet[Any] = WeakSet()
 #: Each is called before a capture begins, and before it ends.
-boundaries: list[Callable[[], None]] = []
+on_boundary: list[Callable[[], None]] = []
 
 
 def cross_boundary() -> None:
     """Call what is to be called where a capture begins or ends."""
-    for call in boundaries:
+    for call in on_boundary:
         call()
 
 
@@ -75,7 +78,7 @@ def forbid(what: str) -> None:
         crossing(what)
 
 
-def _noting(op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def _noting(op: Any, backend: Backend, call: Callable[..., Any]) -> Callable[..., Any]:
     def noted(*arrays: Any, **parameters: Any) -> Any:
         if state.graph is None:  # another thread captures
             return call(*arrays, **parameters)

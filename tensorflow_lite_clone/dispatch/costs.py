@@ -13,9 +13,13 @@ here and beside the ops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import log2, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array
+    from tensorflow_lite_clone.core.shape import Shape
 
 Formula = Callable[..., float]
 
@@ -42,7 +46,7 @@ def _size(value: Any) -> int:
     return 0 if value is None else int(prod(getattr(value, "shape", ())))
 
 
-def free(shapes: Any, *args: Any, **parameters: Any) -> float:
+def free(shapes: Shape | list[Shape], *args: Any, **parameters: Any) -> float:
     """Nothing is calculated: elements are moved, compared or made."""
     return 0
 
@@ -57,11 +61,11 @@ def per_operand(count: int = 1, position: int = 0) -> Formula:
     return lambda shapes, *args, **parameters: count * _size(args[position])
 
 
-def _per_window(shapes: Any, *args: Any, kernel: Any, **parameters: Any) -> float:
+def _per_window(shapes: Shape, *args: Any, kernel: Shape, **parameters: Any) -> float:
     return _elements(shapes) * int(prod(kernel))
 
 
-def _per_wanted(needs: Any, g: Any, *args: Any, **parameters: Any) -> float:
+def _per_wanted(needs: Sequence[bool], g: Array, *args: Any, **parameters: Any) -> float:
     return _size(g) * int(sum(needs))
 
 
@@ -83,51 +87,53 @@ lookup = Cost(free, _per_wanted, reads="as returned")  # its gradient adds up wh
 # -- products -------------------------------------------------------------------------------------
 
 
-def _pairs(x: Any, count: float) -> float:
+def _pairs(x: Array, count: float) -> float:
     """Operations of so many multiplications, each with an addition."""
     return count * (8 if x.dtype.kind == "c" else 2)
 
 
-def product_flops(shapes: Any, x: Any, *args: Any, axis: int = -1, **parameters: Any) -> float:
+def product_flops(shapes: Shape, x: Array, *args: Any, axis: int = -1, **parameters: Any) -> float:
     """(..., m, k) times (..., k, n), whatever stands for the second operand."""
     return _pairs(x, prod(shapes) * (x.shape[axis] if x.shape else 1))
 
 
-def added_product_flops(shapes: Any, x: Any, y: Any, z: Any, **parameters: Any) -> float:
+def added_product_flops(shapes: Shape, x: Array, y: Array, z: Array, **parameters: Any) -> float:
     """`product_flops` of the second and the third operand."""
     return product_flops(shapes, y, z)
 
 
-def contraction_flops(shapes: Any, x: Any, y: Any, *args: Any, **parameters: Any) -> float:
+def contraction_flops(shapes: Shape, x: Array, y: Array, *args: Any, **parameters: Any) -> float:
     """Products of which the number of terms in each sum follows from the axes that vanish."""
     total = _size(x) * _size(y)
     return _pairs(x, float(total * max(prod(shapes), 1)) ** 0.5)
 
 
-def conv_flops(shapes: Any, x: Any, w: Any, *args: Any, **parameters: Any) -> float:
+def conv_flops(shapes: Shape, x: Array, w: Array, *args: Any, **parameters: Any) -> float:
     """Every element of the result is a sum over the window of one filter."""
     return _pairs(x, prod(shapes) * prod(w.shape[1:]))
 
 
-def conv_transpose_flops(shapes: Any, x: Any, w: Any, *args: Any, **parameters: Any) -> float:
+def conv_transpose_flops(shapes: Shape, x: Array, w: Array, *args: Any, **parameters: Any) -> float:
     """Every element of the input is multiplied with one filter."""
     return _pairs(x, _size(x) * prod(w.shape[1:]))
 
 
 def conv_weight_flops(
-    shapes: Any, g: Any, x: Any, *, kernel: Any, groups: int, **parameters: Any
+    shapes: Shape, g: Array, x: Array, *, kernel: Shape, groups: int, **parameters: Any
 ) -> float:
     """The gradient of a convolution's weight: as many products as the convolution has."""
     return _pairs(x, _size(g) * (x.shape[1] // groups) * prod(kernel))
 
 
-def attention_flops(shapes: Any, q: Any, k: Any, v: Any, *args: Any, **parameters: Any) -> float:
+def attention_flops(
+    shapes: Shape, q: Array, k: Array, v: Array, *args: Any, **parameters: Any
+) -> float:
     """Scores (L, S) from E features, results (L, Ev) from S of them; masked ones count."""
     return _pairs(q, prod(q.shape[:-1]) * k.shape[-2] * (k.shape[-1] + v.shape[-1]))
 
 
 def attention_gradient_flops(
-    needs: Any, g: Any, q: Any, k: Any, v: Any, *args: Any, **parameters: Any
+    needs: Sequence[bool], g: Array, q: Array, k: Array, v: Array, *args: Any, **parameters: Any
 ) -> float:
     """Five products: the scores again, the weights' gradient, and those of q, k and v."""
     features = k.shape[-1] + v.shape[-1] * needs[2]
@@ -142,7 +148,7 @@ attention = Cost(attention_flops, attention_gradient_flops, product=True)
 def product(formula: Formula, *factors: int) -> Cost:
     """Of a product whose gradients are products of its own size, one for each of the factors."""
 
-    def gradient_flops(needs: Any, g: Any, *args: Any, **parameters: Any) -> float:
+    def gradient_flops(needs: Sequence[bool], g: Array, *args: Any, **parameters: Any) -> float:
         count = sum([needs[position] for position in factors])
         return count * formula(g.shape, *args, **parameters) if count else 0
 
@@ -153,11 +159,11 @@ def product(formula: Formula, *factors: int) -> Cost:
 # (multiplications, additions) by LAPACK's names are those of LAPACK Working Note 41, appendix C.
 
 
-def _batch(x: Any) -> int:
+def _batch(x: Array) -> int:
     return int(prod(x.shape[:-2]))
 
 
-def _operations(x: Any, multiplications: float, additions: float) -> float:
+def _operations(x: Array, multiplications: float, additions: float) -> float:
     if x.dtype.kind == "c":
         return 6 * multiplications + 2 * additions
     return multiplications + additions
@@ -204,21 +210,21 @@ hermitian_eigenvalues_flops = _of_matrices(
 )
 
 
-def qr_flops(shapes: Any, x: Any, *, mode: str = "reduced", **parameters: Any) -> float:
+def qr_flops(shapes: Shape, x: Array, *, mode: str = "reduced", **parameters: Any) -> float:
     """The reflections, and their product unless R alone is wanted."""
     m, k = x.shape[-2], min(x.shape[-2:])
     formed = _orgqr(m, m if mode == "complete" else k, k) if mode != "r" else (0, 0)
     return reflections_flops(shapes, x) + _batch(x) * _operations(x, *formed)
 
 
-def reflected_flops(shapes: Any, x: Any, tau: Any, **parameters: Any) -> float:
+def reflected_flops(shapes: Shape, x: Array, tau: Array, **parameters: Any) -> float:
     """The first columns of a product of reflections."""
     m, n = x.shape[-2:]
     return _batch(x) * _operations(x, *_orgqr(m, n, tau.shape[-1]))
 
 
 def applied_reflections_flops(
-    shapes: Any, x: Any, tau: Any, y: Any, *, left: bool, **parameters: Any
+    shapes: Shape, x: Array, tau: Array, y: Array, *, left: bool, **parameters: Any
 ) -> float:
     """k reflections of (m, n) matrices from the left; from the right, of their transposes."""
     m, n, k = y.shape[-2 if left else -1], y.shape[-1 if left else -2], tau.shape[-1]
@@ -241,7 +247,7 @@ def _singular_values(m: int, n: int) -> tuple[float, float]:
 singular_values_flops = _of_matrices(_singular_values)
 
 
-def svd_flops(shapes: Any, x: Any, *, full_matrices: bool = True, **parameters: Any) -> float:
+def svd_flops(shapes: Shape, x: Array, *, full_matrices: bool = True, **parameters: Any) -> float:
     """Golub and Reinsch's algorithm, for long matrices after a QR factorization."""
     m, n = max(x.shape[-2:]), min(x.shape[-2:])
     if full_matrices:
@@ -251,18 +257,18 @@ def svd_flops(shapes: Any, x: Any, *, full_matrices: bool = True, **parameters: 
     return _batch(x) * _operations(x, half, half)
 
 
-def substitution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
+def substitution_flops(shapes: Shape, a: Array, *args: Any, **parameters: Any) -> float:
     """A triangular system of equations for each right side."""
     n = a.shape[-1]
     return _elements(shapes) * _operations(a, (n + 1) / 2, (n - 1) / 2)
 
 
-def factored_solution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
+def factored_solution_flops(shapes: Shape, a: Array, *args: Any, **parameters: Any) -> float:
     """Two triangular systems of equations, of which one has ones on its diagonal."""
     return _elements(shapes) * _operations(a, a.shape[-1], a.shape[-1] - 1)
 
 
-def solution_flops(shapes: Any, a: Any, *args: Any, **parameters: Any) -> float:
+def solution_flops(shapes: Shape, a: Array, *args: Any, **parameters: Any) -> float:
     """The LU factorization and the two triangular systems."""
     return lu_flops(shapes, a) + factored_solution_flops(shapes, a)
 
@@ -274,8 +280,8 @@ def transform_flops(count: float, several: bool) -> Formula:
     """`count` n log2(n) for each transform of n points, along one axis or `several` together."""
 
     def formula(
-        shapes: Any,
-        x: Any,
+        shapes: Shape,
+        x: Array,
         *args: Any,
         axis: int = -1,
         axes: Any = None,

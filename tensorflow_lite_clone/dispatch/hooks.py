@@ -10,7 +10,10 @@ import os
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 Call = Callable[..., Any]
 #: Asked once for each op and backend: ``wrapper(op, backend, call)`` gives what runs in place of
@@ -37,6 +40,12 @@ regions: list[Callable[[str, Call], Any]] = []
 waits: list[Callable[[str, int], None]] = []
 #: Each is called before a program seeds random numbers, or reads or sets the state of their source.
 seedings: list[Callable[[], None]] = []
+#: Each is called with every new node of the graph.
+nodes: list[Callable[[Any], None]] = []
+#: Each is called with every storage that is made outside of ops.
+storages: list[Callable[[Any], None]] = []
+#: Each is called with the root of every storage whose memory is written in place, after the write.
+memory_writes: list[Callable[[Any], None]] = []
 
 #: Held while what runs for ops and words is looked up and kept, and while that changes: a thread
 #: that has looked something up before a change must not keep it after.
@@ -61,7 +70,7 @@ def remove(wrapper: Callable[[Any, Any, Call], Call]) -> None:
         forget()
 
 
-def wrapped(op: Any, backend: Any, call: Call) -> Call:
+def wrapped(op: Any, backend: Backend, call: Call) -> Call:
     """What runs in place of `call`, and from now on whenever `op` runs on `backend`."""
     with changing:
         for wrapper in active:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tensorflow_lite_clone.core.shape import Shape, broadcast_shapes, infer_size
 from tensorflow_lite_clone.dispatch import costs
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array
 
 Shapes = Shape | list[Shape] | None
 
@@ -53,7 +56,7 @@ def broadcast(*values: Any, **parameters: Any) -> Shape:
 
 
 def reduced(
-    x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False, **more: Any
+    x: Array, axis: Any = None, dtype: Any = None, keepdims: bool = False, **more: Any
 ) -> Shape:
     """Without the axes that are reduced, all by default; with `keepdims` they have length one."""
     axes = range(x.ndim) if axis is None else _positions(axis, x.ndim)
@@ -62,13 +65,13 @@ def reduced(
     return tuple([n for a, n in enumerate(x.shape) if a not in axes])
 
 
-def same(x: Any, *args: Any, **parameters: Any) -> Shape:
+def same(x: Array, *args: Any, **parameters: Any) -> Shape:
     """As the first operand."""
     return tuple(x.shape)
 
 
 def accumulated(
-    x: Any, *, axis: int | None = None, include_initial: bool = False, **more: Any
+    x: Array, *, axis: int | None = None, include_initial: bool = False, **more: Any
 ) -> Shape:
     """As the operand, one longer along the axis with an initial value."""
     if not include_initial:
@@ -77,16 +80,16 @@ def accumulated(
     return _replaced(x.shape, axis, x.shape[axis] + 1)
 
 
-def kth(x: Any, k: int, *, axis: int) -> Shape:
+def kth(x: Array, k: int, *, axis: int) -> Shape:
     return _replaced(x.shape, axis, 1) if x.ndim else ()
 
 
-def largest(x: Any, k: int, *, axis: int, largest: bool) -> Shapes:
+def largest(x: Array, k: int, *, axis: int, largest: bool) -> Shapes:
     shape = _replaced(x.shape, axis, k) if x.ndim else ()
     return [shape, shape]
 
 
-def matrix_product(x: Any, y: Any) -> Shape:
+def matrix_product(x: Array, y: Array) -> Shape:
     """Of matrices, whose leading axes broadcast; vectors are rows and columns."""
     if not x.ndim or not y.ndim:
         raise ValueError("matmul: an operand has no dimensions")
@@ -97,13 +100,13 @@ def matrix_product(x: Any, y: Any) -> Shape:
     return (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns)
 
 
-def vector_product(x: Any, y: Any, /, *, axis: int = -1) -> Shape:
+def vector_product(x: Array, y: Array, /, *, axis: int = -1) -> Shape:
     shape = broadcast_shapes(x.shape, y.shape)
     axis = axis % len(shape)
     return (*shape[:axis], *shape[axis + 1 :])
 
 
-def contracted(x: Any, y: Any, /, *, axes: Any = 2) -> Shape:
+def contracted(x: Array, y: Array, /, *, axes: Any = 2) -> Shape:
     if isinstance(axes, int):
         axes = tuple(range(x.ndim - axes, x.ndim)), tuple(range(axes))
     gone, other = _positions(axes[0], x.ndim), _positions(axes[1], y.ndim)
@@ -111,28 +114,28 @@ def contracted(x: Any, y: Any, /, *, axes: Any = 2) -> Shape:
     return (*kept, *[n for a, n in enumerate(y.shape) if a not in other])
 
 
-def solved(a: Any, b: Any, **parameters: Any) -> Shape:
+def solved(a: Array, b: Array, **parameters: Any) -> Shape:
     """Columns of `b`, behind the leading axes of both."""
     return (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
 
 
-def gathered(x: Any, indices: Any, /, *, axis: int = -1) -> Shape:
+def gathered(x: Array, indices: Array, /, *, axis: int = -1) -> Shape:
     """As the indices, which broadcast along the other axes."""
     axis = axis % x.ndim
     plain = broadcast_shapes(_replaced(x.shape, axis, 1), _replaced(indices.shape, axis, 1))
     return _replaced(plain, axis, indices.shape[axis])
 
 
-def scattered(values: Any, index: Any, *, axis: int, size: int) -> Shape:
+def scattered(values: Array, index: Any, *, axis: int, size: int) -> Shape:
     return _replaced(values.shape, axis, size)
 
 
-def taken(x: Any, indices: Any, /, *, axis: int | None = None) -> Shape:
+def taken(x: Array, indices: Array, /, *, axis: int | None = None) -> Shape:
     axis = 0 if axis is None else axis % x.ndim
     return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 
 
-def searched(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Shape:
+def searched(x1: Array, x2: Array, /, *, side: str = "left", sorter: Any = None) -> Shape:
     return tuple(x2.shape)
 
 
@@ -161,7 +164,7 @@ def check_bounds(shape: Shape, items: Sequence[Any]) -> None:
         dim += len(shape) - used if item is Ellipsis else item is not None
 
 
-def indexed(x: Any, index: Any) -> Shape:
+def indexed(x: Array, index: Any) -> Shape:
     """NumPy's rules of combined basic and advanced indexing."""
     items = list(index) if isinstance(index, tuple) else [index]
     if any([_is_array(item) and item.dtype.kind == "b" for item in items]):
@@ -202,16 +205,16 @@ def indexed(x: Any, index: Any) -> Shape:
 # -- shapes of rearrangements ---------------------------------------------------------------------
 
 
-def reshaped(x: Any, /, shape: Any, *, copy: bool | None = None) -> Shape:
+def reshaped(x: Array, /, shape: Any, *, copy: bool | None = None) -> Shape:
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     return infer_size(sizes, prod(x.shape))
 
 
-def permuted(x: Any, /, axes: Any) -> Shape:
+def permuted(x: Array, /, axes: Any) -> Shape:
     return tuple([x.shape[a] for a in axes])
 
 
-def moved(x: Any, source: Any, destination: Any, /) -> Shape:
+def moved(x: Array, source: Any, destination: Any, /) -> Shape:
     sources, targets = _positions(source, x.ndim), _positions(destination, x.ndim)
     order = [a for a in range(x.ndim) if a not in sources]
     for target, own in sorted(zip(targets, sources)):
@@ -219,42 +222,42 @@ def moved(x: Any, source: Any, destination: Any, /) -> Shape:
     return permuted(x, order)
 
 
-def transposed(x: Any, /) -> Shape:
+def transposed(x: Array, /) -> Shape:
     return (*x.shape[:-2], x.shape[-1], x.shape[-2])
 
 
-def with_axis(x: Any, /, axis: int = 0) -> Shape:
+def with_axis(x: Array, /, axis: int = 0) -> Shape:
     axis = axis % (x.ndim + 1)
     return (*x.shape[:axis], 1, *x.shape[axis:])
 
 
-def without_axes(x: Any, /, axis: Any) -> Shape:
+def without_axes(x: Array, /, axis: Any) -> Shape:
     axes = _positions(axis, x.ndim)
     return tuple([n for a, n in enumerate(x.shape) if a not in axes])
 
 
-def given(x: Any, shape: Any, *args: Any, **parameters: Any) -> Shape:
+def given(x: Array, shape: Any, *args: Any, **parameters: Any) -> Shape:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 
 
-def joined(arrays: Any, /, *, axis: int | None = 0) -> Shape:
+def joined(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Shape:
     if axis is None:
         return (sum([prod(x.shape) for x in arrays]),)
     return _replaced(arrays[0].shape, axis, sum([x.shape[axis] for x in arrays]))
 
 
-def stacked(arrays: Any, /, *, axis: int = 0) -> Shape:
+def stacked(arrays: Sequence[Array], /, *, axis: int = 0) -> Shape:
     shape = tuple(arrays[0].shape)
     axis = axis % (len(shape) + 1)
     return (*shape[:axis], len(arrays), *shape[axis:])
 
 
-def unstacked(x: Any, /, *, axis: int = 0) -> Shapes:
+def unstacked(x: Array, /, *, axis: int = 0) -> Shapes:
     axis = axis % x.ndim
     return [(*x.shape[:axis], *x.shape[axis + 1 :])] * x.shape[axis]
 
 
-def repeated(x: Any, repeats: Any, /, *, axis: int | None = None) -> Shape:
+def repeated(x: Array, repeats: Any, /, *, axis: int | None = None) -> Shape:
     if not isinstance(repeats, int):
         unknown()
     if axis is None:
@@ -262,7 +265,7 @@ def repeated(x: Any, repeats: Any, /, *, axis: int | None = None) -> Shape:
     return _replaced(x.shape, axis, x.shape[axis] * repeats)
 
 
-def tiled(x: Any, repetitions: Any, /) -> Shape:
+def tiled(x: Array, repetitions: Any, /) -> Shape:
     counts = tuple(repetitions)
     shape = (1,) * (len(counts) - x.ndim) + tuple(x.shape)
     counts = (1,) * (len(shape) - len(counts)) + counts
@@ -270,17 +273,17 @@ def tiled(x: Any, repetitions: Any, /) -> Shape:
 
 
 def differences(
-    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+    x: Array, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
 ) -> Shape:
     length = sum([part.shape[axis] for part in (prepend, x, append) if part is not None])
     return _replaced(x.shape, axis, max(length - n, 0))
 
 
-def broadcast_all(*arrays: Any) -> Shapes:
+def broadcast_all(*arrays: Array) -> Shapes:
     return [broadcast(*arrays)] * len(arrays)
 
 
-def grid(*arrays: Any, indexing: str = "xy") -> Shapes:
+def grid(*arrays: Array, indexing: str = "xy") -> Shapes:
     sizes = [prod(x.shape) for x in arrays]
     if indexing == "xy" and len(sizes) > 1:
         sizes[:2] = sizes[1], sizes[0]
@@ -319,7 +322,9 @@ def of_data(data: Any, /, **parameters: Any) -> Shape:
 def line(change: Callable[[int, bool], int]) -> Callable[..., Shape]:
     """Along one axis; `change` makes its length of `n`, or of the operand's where none is given."""
 
-    def shapes(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Shape:
+    def shapes(
+        x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward"
+    ) -> Shape:
         return _replaced(x.shape, axis, change(n or x.shape[axis], n is not None))
 
     return shapes
@@ -328,7 +333,7 @@ def line(change: Callable[[int, bool], int]) -> Callable[..., Shape]:
 def lines(change: Callable[[int, bool], int]) -> Callable[..., Shape]:
     """Along several axes, of which the last changes as that of `line`."""
 
-    def shapes(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Shape:
+    def shapes(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Shape:
         if axes is None:
             axes = range(-(x.ndim if s is None else len(s)), 0)
         shape = tuple(x.shape)

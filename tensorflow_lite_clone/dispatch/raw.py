@@ -8,11 +8,14 @@ well.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.dispatch import hooks, table
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, is_primitive
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 
 def _member(namespace: Any, name: str) -> Any:
@@ -37,7 +40,7 @@ class _Part:
 class Raw:
     """``F`` over one backend's arrays; what was looked up once is a plain attribute."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
         table.namespaces.append(self)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.core.shape import Shape, contiguous_strides
 from tensorflow_lite_clone.core.strides import (
@@ -22,6 +22,9 @@ from tensorflow_lite_clone.core.strides import (
     suggested_strides,
     unsqueezed,
 )
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Array, Backend
 
 #: The strides of a result, from its shape, the shapes and strides of the op's arrays, and the op's
 #: parameters. It is asked for results of two dimensions or more.
@@ -104,7 +107,9 @@ def _of_lines(shape: Shape, operands: tuple[Geometry, ...]) -> Shape:
 _OF_IMAGES = (image, windows, windows_with_weight)
 
 
-def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], parameters: dict) -> Any:
+def in_order(
+    op: Any, backend: Backend, result: Any, arrays: Sequence[Any], parameters: dict
+) -> Any:
     """An op's result (or a tuple of them), or copies, as `Op.layout` lets it lie in memory.
 
     `arrays` are the op's, or None. Where a device lets results lie as it computes them
@@ -151,7 +156,7 @@ def in_order(op: Any, backend: Any, result: Any, arrays: Sequence[Any], paramete
     return laid_out(backend, result, rule(result.shape, operands, parameters))
 
 
-def _among_free(backend: Any, result: Any, arrays: Sequence[Any]) -> bool:
+def _among_free(backend: Backend, result: Any, arrays: Sequence[Any]) -> bool:
     """Whether an array is channels_last, as those of free storages are."""
     results = result if result.__class__ is tuple else (result,)
     return any(
@@ -163,7 +168,7 @@ def _among_free(backend: Any, result: Any, arrays: Sequence[Any]) -> bool:
     )
 
 
-def laid_out(backend: Any, array: Any, strides: Shape) -> Any:
+def laid_out(backend: Backend, array: Array, strides: Shape) -> Any:
     """`array`, or a copy of it, with `strides`; those of dimensions of size one come for free."""
     have = backend.strides(array)
     if have == strides:

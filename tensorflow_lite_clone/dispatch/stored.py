@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, float32
 from tensorflow_lite_clone.core.errors import size_error
+from tensorflow_lite_clone.core.shape import broadcast_shapes
+from tensorflow_lite_clone.dispatch.result_layout import elementwise
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 #: What NumPy says where `calculated` is to be asked.
 REFUSALS = (TypeError, ValueError, OverflowError)
@@ -34,7 +39,7 @@ def unserved(name: str, dtype: DType) -> NotImplementedError:
     return NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
 
 
-def refusing(name: str, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def refusing(name: str, backend: Backend, call: Callable[..., Any]) -> Callable[..., Any]:
     """`call`, but NotImplementedError for arrays of such a dtype."""
 
     def checked(*arrays: Any, **parameters: Any) -> Any:
@@ -47,17 +52,19 @@ def refusing(name: str, backend: Any, call: Callable[..., Any]) -> Callable[...,
 
 
 def calculated(
-    op: Any, backend: Any, call: Callable[..., Any], arrays: Any, parameters: dict | None = None
+    op: Any, backend: Backend, call: Callable[..., Any], arrays: Any, parameters: dict | None = None
 ) -> Any:
     """What an op gives to which NumPy has said one of the `REFUSALS`; NotImplementedError for most.
 
-    RuntimeError where a size overflowed. Where it is neither that nor an array of a dtype that is
-    stored only, the error is raised again.
+    RuntimeError where a size overflowed, or where operands of an elementwise op do not broadcast.
+    Where it is neither that nor an array of a dtype that is stored only, the error is raised again.
     """
     error = sys.exception()
     if isinstance(error, Exception) and not isinstance(error, TypeError):
         translated = size_error(op.name, error, (*arrays, *(parameters or {}).values()))
         if translated is error:
+            if op.layout is elementwise:
+                broadcast_shapes(*[array.shape for array in arrays if array is not None])
             raise
         raise translated from None
     kinds = _dtypes_of(backend, arrays)
@@ -76,7 +83,7 @@ def calculated(
     return F.astype(result, dtype) if result.dtype.kind == "f" else result
 
 
-def refuse_in_place(op: Any, backend: Any, arrays: Any) -> NoReturn:
+def refuse_in_place(op: Any, backend: Backend, arrays: Any) -> NoReturn:
     """NotImplementedError for an op in place to which NumPy has said TypeError, as above."""
     for dtype in _dtypes_of(backend, arrays):
         if dtype in FLOAT8:
@@ -84,5 +91,5 @@ def refuse_in_place(op: Any, backend: Any, arrays: Any) -> NoReturn:
     raise  # noqa: PLE0704
 
 
-def _dtypes_of(backend: Any, arrays: Any) -> list[DType | None]:
+def _dtypes_of(backend: Backend, arrays: Any) -> list[DType | None]:
     return [backend.dtypes.get(getattr(array, "dtype", None)) for array in arrays]

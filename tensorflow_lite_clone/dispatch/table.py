@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.dispatch import hooks, kinds
 from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, Op, is_op
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, REFUSED, calculated, refusing
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.core.protocols import Backend
 
 #: (op name, backend name) -> the backend's own implementation
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
@@ -76,7 +79,7 @@ def _name_of(primitive: str) -> str:
     return primitive if op is None or primitive in TABLE else op.name
 
 
-def serves(name: str, backend: Any) -> bool:
+def serves(name: str, backend: Backend) -> bool:
     """Whether a backend has an implementation of its own, which may decline calls all the same."""
     return any([(name, layer) in overrides for layer in (backend.name, *backend.accelerators)])
 
@@ -90,7 +93,7 @@ def _forget() -> None:
             namespace.backend.forget()
 
 
-def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., Any]:
+def resolve(op: type[Op] | Callable[..., Any], backend: Backend) -> Callable[..., Any]:
     """The callable over arrays that serves `op` (an op or a composite) on `backend`."""
     F = backend.F
     name, primitive = op.__name__, None
@@ -111,7 +114,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Any) -> Callable[..., An
     return refusing(name, backend, generic) if name in REFUSED else generic
 
 
-def overridden(primitive: str, backend: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
+def overridden(primitive: str, backend: Backend, generic: Callable[..., Any]) -> Callable[..., Any]:
     """What serves a primitive on `backend`: `generic`, its own form, behind the overrides.
 
     An op that has the name of a primitive and another signature keeps its overrides to itself.
@@ -121,7 +124,7 @@ def overridden(primitive: str, backend: Any, generic: Callable[..., Any]) -> Cal
     return _with_overrides(_name_of(primitive), backend, generic)
 
 
-def _with_overrides(name: str, backend: Any, generic: Callable[..., Any]) -> Callable[..., Any]:
+def _with_overrides(name: str, backend: Backend, generic: Callable[..., Any]) -> Callable[..., Any]:
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
             special = backend.foreign(MethodType(special, backend.F))
@@ -159,7 +162,7 @@ def _with_fallback(
     return call
 
 
-def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> Any:
+def run(op: type[Op], backend: Backend, arrays: Sequence[Any], parameters: dict) -> Any:
     """Run `op` on arrays of `backend`: its override, else the generic, inside active hooks."""
     try:
         call = op.calls[backend]
@@ -171,7 +174,7 @@ def run(op: type[Op], backend: Any, arrays: Sequence[Any], parameters: dict) -> 
         return calculated(op, backend, call, arrays, parameters)
 
 
-def prepared(op: type[Op], backend: Any) -> Callable[..., Any]:
+def prepared(op: type[Op], backend: Backend) -> Callable[..., Any]:
     """What serves `op` on `backend` inside all hooks; kept in ``op.calls`` until hooks change."""
     with hooks.changing:
         return hooks.wrapped(op, backend, resolve(op, backend))

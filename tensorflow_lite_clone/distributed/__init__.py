@@ -7,6 +7,7 @@ program that is written for several processes, and is started as one, runs, too.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.distributed import (
     collectives,
     constants,
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.distributed import (
     elastic,
     objects,
     point_to_point,
+    sync_batch_norm,  # noqa: F401  (which is provided)
 )
 from tensorflow_lite_clone.distributed.collectives import *  # noqa: F403
 from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _reduce_scatter_base
@@ -40,6 +42,8 @@ from tensorflow_lite_clone.distributed.store import (
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
 from tensorflow_lite_clone.distributed.work import Work
+
+mount_compat(__path__, __name__)  # noqa: F405
 
 __all__ = [
     "Backend",

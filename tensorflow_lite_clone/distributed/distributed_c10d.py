@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed import engines, mpi, nccl
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
@@ -16,7 +17,6 @@ from tensorflow_lite_clone.distributed.process_group import Backend, ProcessGrou
 from tensorflow_lite_clone.distributed.rendezvous import adopt_launcher, rendezvous
 from tensorflow_lite_clone.distributed.store import PrefixStore, Store
 from tensorflow_lite_clone.distributed.work import ReduceOp
-from tensorflow_lite_clone.types import Device
 from tensorflow_lite_clone.utils.data import distributed as sampling
 
 __all__ = [

@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.distributed.collectives import all_reduce
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import ReduceOp
-from tensorflow_lite_clone.nn.utils.clip_grad import get_total_norm, norms_over_processes
+from tensorflow_lite_clone.nn.utils.clip_grad import get_total_norm
 from tensorflow_lite_clone.ops.linalg.norms import vector_norm
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
@@ -20,6 +21,7 @@ from tensorflow_lite_clone.tensor import Tensor
 Groups = tuple[ProcessGroup, ...]
 
 
+@late_bound.norm_over_processes.provide
 def norm_over_processes(
     parameters: list[Tensor], entries: list[Tensor], order: float
 ) -> Tensor | None:
@@ -51,6 +53,3 @@ def _over(parts: list[Tensor], order: float, groups: Groups) -> Tensor:
     for group in groups:
         all_reduce(power, ReduceOp.MAX if order == inf else ReduceOp.SUM, group)
     return power if order == inf else power ** (1 / order)
-
-
-norms_over_processes.append(norm_over_processes)

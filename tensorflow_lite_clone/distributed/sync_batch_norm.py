@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.function import Function
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.distributed.collectives import all_gather_into_tensor, all_reduce
 from tensorflow_lite_clone.distributed.distributed_c10d import group_of, is_initialized
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
 
+@late_bound.group_of_several.provide
 def group_of_several(process_group: Any) -> Any:
     """The group, by default of all processes; None if there is none, or this is alone in it."""
     group = group_of(process_group) if is_initialized() else None
@@ -100,3 +102,6 @@ class SyncBatchNormFunction(Function):
             gb.to(w.dtype) if ctx.needs_input_grad[2] else None,
             *[None] * 5,
         )
+
+
+late_bound.sync_batch_norm.provide(SyncBatchNormFunction.apply)

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.autograd.function import Function, transformed
+from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.func.batching.crossing import Level, differs_at, enter, leave
 from tensorflow_lite_clone.func.batching.random import randomness
 from tensorflow_lite_clone.tensor import Tensor
@@ -41,6 +42,7 @@ def _below(cls: type[Function], *args: Any) -> Any:
         return cls.apply(*args)
 
 
+@late_bound.apply_transformed.provide
 def _apply(cls: type[Function], args: tuple) -> Any:
     """A call under the innermost transform; RuntimeError where a mapping is not supported."""
     level = mode.transforms[-1]
@@ -96,6 +98,3 @@ def _by_rule(cls: type[Function], args: tuple, level: Level) -> Any:
             for y, place in zip(ys, places, strict=True)
         ]
     )
-
-
-transformed.append(_apply)

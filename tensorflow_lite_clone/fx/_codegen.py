@@ -8,12 +8,11 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.fx._compatibility import compatibility
-from tensorflow_lite_clone.fx._names import PACKAGE, qualified_name, torch_name, type_name
+from tensorflow_lite_clone.fx._names import qualified_name, torch_name, type_name
 from tensorflow_lite_clone.fx._namespace import STANDARD, Namespace
 from tensorflow_lite_clone.fx.node import Node, abbreviation, noted_value
 from tensorflow_lite_clone.tensor import Tensor
@@ -270,8 +269,8 @@ class _Writer:
         body = self.body or ["pass\n"]
         wrapping = ""
         if self.wrapped:
-            wrap = self._global("wrap", import_module(f"{PACKAGE}.fx").wrap)
-            wrapping = "\n".join([f'{wrap}("{name}")' for name in self.wrapped])
+            lines = [f'torch.fx._symbolic_trace.wrap("{name}")' for name in self.wrapped]
+            wrapping = "\n".join(lines)
         if self.codegen._body_transformer:
             body = self.codegen._body_transformer(body)
         for name, value in self.codegen.additional_globals():

@@ -6,7 +6,7 @@ import builtins
 import keyword
 import math
 import re
-from importlib import import_module
+import sys
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.device import Device
@@ -26,7 +26,7 @@ STANDARD = {
     "inf": Standard("from math import inf", math.inf),
     "nan": Standard("from math import nan", math.nan),
     "NoneType": Standard("NoneType = type(None)", type(None)),
-    "torch": Standard("import torch", import_module(PACKAGE)),
+    "torch": Standard("import torch", sys.modules[PACKAGE]),
     "device": Standard("from torch import device", Device),
     "fx_pytree": Standard("import torch.fx._pytree as fx_pytree", fx_pytree),
     "pytree": Standard("import torch.utils._pytree as pytree", pytree),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tensorflow_lite_clone.core.late_bound import compile_kernel
 from tensorflow_lite_clone.kernels.signature import c_type
 from tensorflow_lite_clone.kernels.sources import Source, source
 
@@ -51,8 +51,7 @@ class Kernel:
                 f"{self.name} takes the template arguments {self.params}, but {given} were given"
             )
         template = tuple(map(c_type, given))
-        cupy = import_module("tensorflow_lite_clone.backends.cupy.kernel")
-        instance = self._instances[arguments] = cupy.Instance(self, template)
+        instance = self._instances[arguments] = compile_kernel(self, template)
         return instance
 
     def __call__(self, grid: Any, block: Any, *args: Any, shared: int = 0) -> None:

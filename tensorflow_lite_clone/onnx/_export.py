@@ -146,14 +146,13 @@ class _Example:
         named = _named_arrays(self.model)
         backend = _backend_of(self.model, tensors)
         trace = Trace(backend, named)
-        inputs = [trace.add_input(tensor, name) for name, tensor in tensors.items()]
+        inputs = [trace.input(tensor, name) for name, tensor in tensors.items()]
         order = iter(tensors.values())
         arguments = replaced(self.call, lambda _: next(order))
         with fork_rng(), recording(False), lying_as_told(), trace:
             result = self.model(*arguments[0], **arguments[1])
-            outputs = [
-                trace.read(tensor._storage.array) for _, tensor in named_tensors(_plain(result), "")
-            ]
+            results = [tensor for _, tensor in named_tensors(_plain(result), "")]
+            outputs = [trace.content(tensor._storage.array) for tensor in results]
         if not outputs:
             raise OnnxExporterError("export(): the model returns no tensors")
         return trace, inputs, outputs
@@ -248,9 +247,9 @@ def _warn_of_frozen(example: _Example, run: Run) -> None:
     except Exception:  # the example's order may matter to the model, as that of lengths does
         return
     before, after = [[value.constant for value in t.constants] for t in (run.trace, trace)]
-    if [call.op for call in run.trace.calls] != [call.op for call in trace.calls] or not all(
-        map(equal, before, after)
-    ):
+    if [call.name for call in run.trace.program] != [
+        call.name for call in trace.program
+    ] or not all(map(equal, before, after)):
         warnings.warn(FROZEN, OnnxExporterWarning, stacklevel=level_outside())
 
 
@@ -264,7 +263,7 @@ def _names_of(run: Run, given: Sequence[str] | None, example: _Example) -> list[
         )
     taken = {*names, *example.tensors, *run.trace.used}
     for value in run.outputs[len(names) :]:
-        word = value.call.op if value.call is not None else "output"
+        word = value.call.name if value.call is not None else "output"
         name, number = word, 0
         while name in taken:
             number += 1

@@ -19,19 +19,21 @@ from tensorflow_lite_clone.dispatch.op import OF_PRIMITIVES, TABLE, Op, is_op
 from tensorflow_lite_clone.dispatch.primitives import CONSTANTS, PRIMITIVES, Primitive
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import varies
-from tensorflow_lite_clone.onnx._trace import Call, Value
+from tensorflow_lite_clone.onnx._trace import Value
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
+from tensorflow_lite_clone.trace import Call
 
 
 class Symbol(MetaArray):
-    """A value of the graph with its name there; operators are those of the namespace `kit`."""
+    """A value of the graph with its name there; operators are those of the namespace
+    `primitives`."""
 
-    __slots__ = ("kit", "name")
+    __slots__ = ("name", "primitives")
 
-    def __init__(self, array: Any, name: str, kit: Namespace) -> None:
+    def __init__(self, array: Any, name: str, primitives: Namespace) -> None:
         super().__init__(tuple(array.shape), array.dtype)
-        self.kit = kit
+        self.primitives = primitives
         self.name = name
 
 
@@ -142,7 +144,7 @@ class Namespace:
         arrays = [None if x is None else MetaArray(x.shape, x.dtype) for x in values]
         made = Call(name, tuple([None if x is None else Value(x) for x in arrays]), parameters)
         result = call(*arrays, **parameters)
-        made.outputs = (Value(result),)
+        made.result = Value(result)
         traced = Traced(self._graph, made, [None if x is None else x.name for x in values])
         return Symbol(result, RULES[name](self._graph, traced), self)
 

@@ -15,8 +15,9 @@ from tensorflow_lite_clone.onnx._sizes import (
     expression,
     varies,
 )
-from tensorflow_lite_clone.onnx._trace import Call, Value
+from tensorflow_lite_clone.onnx._trace import Value
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError, UnsupportedOperatorError
+from tensorflow_lite_clone.trace import Call
 
 #: op name -> ``rule(graph, op)``, which gives the name of the result or a tuple of names.
 RULES: dict[str, Callable[..., Any]] = {}
@@ -38,10 +39,10 @@ class Traced:
 
     def __init__(self, graph: Graph, call: Call, inputs: list[Any]) -> None:
         self._graph = graph
-        self.name = call.op
+        self.name = call.name
         self.inputs = inputs
-        self.values: tuple[Any, ...] = call.inputs
-        self.outputs = call.outputs
+        self.values: tuple[Any, ...] = call.args
+        self.outputs = call.results
         self._parameters = graph.twins.parameters(call)
 
     def __getitem__(self, parameter: str) -> Any:

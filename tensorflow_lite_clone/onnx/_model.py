@@ -13,12 +13,13 @@ from tensorflow_lite_clone.onnx import rules  # noqa: F401  enters the rules
 from tensorflow_lite_clone.onnx._formula import rule_of
 from tensorflow_lite_clone.onnx._graph import Graph, Traced
 from tensorflow_lite_clone.onnx._sizes import Symbol, Twins, Varying, expression, paired, varies
-from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
+from tensorflow_lite_clone.onnx._trace import Trace, Value
 from tensorflow_lite_clone.onnx.errors import (
     OnnxExporterError,
     OnnxExporterWarning,
     UnsupportedOperatorError,
 )
+from tensorflow_lite_clone.trace import Call
 from tensorflow_lite_clone.version import __version__
 
 FROZEN = (
@@ -125,7 +126,7 @@ class _Emission:
         for value in (*self.run.inputs, *[value for value, _ in self.run.trace.used.values()]):
             names[value] = str(value.name)
         for call in self._needed():
-            if not all([value in names for value in call.outputs]):
+            if not all([value in names for value in call.results]):
                 self._emit(call)
         for value in self.run.outputs:
             if value not in names:
@@ -136,12 +137,12 @@ class _Emission:
         they are the same in both traces."""
         wanted = set(self.run.outputs)
         needed = []
-        for call in reversed(self.run.trace.calls):
-            if not wanted.isdisjoint(call.outputs) and any(
-                [value in wanted and not self._is_fixed(value) for value in call.outputs]
+        for call in reversed(self.run.trace.program):
+            if not wanted.isdisjoint(call.results) and any(
+                [value in wanted and not self._is_fixed(value) for value in call.results]
             ):
                 needed.append(call)
-                wanted.update([value for value in call.inputs if value is not None])
+                wanted.update([value for value in call.args if value is not None])
         return needed[::-1]
 
     def _is_fixed(self, value: Value) -> bool:
@@ -151,13 +152,15 @@ class _Emission:
         return all([other is not None and equal(first, other) for other in others])
 
     def _emit(self, call: Call) -> None:
-        if any([x is not None and x.dtype.kind == "c" for x in (*call.inputs, *call.outputs)]):
-            raise UnsupportedOperatorError(f"'{call.op}': ONNX cannot compute with complex numbers")
-        inputs = [None if value is None else self._name(call, value) for value in call.inputs]
+        if any([x is not None and x.dtype.kind == "c" for x in (*call.args, *call.results)]):
+            raise UnsupportedOperatorError(
+                f"'{call.name}': ONNX cannot compute with complex numbers"
+            )
+        inputs = [None if value is None else self._name(call, value) for value in call.args]
         op = Traced(self.graph, call, inputs)
         made = rule_of(op)(self.graph, op)
         results = made if type(made) is tuple else (made,)
-        for value, name in zip(call.outputs, results, strict=True):
+        for value, name in zip(call.results, results, strict=True):
             if name is not None:
                 self.graph.names[value] = name
 
@@ -165,9 +168,9 @@ class _Emission:
         names = self.graph.names
         if value not in names:
             if value.constant is None:
-                made = value.call.op if value.call else "nothing"
+                made = value.call.name if value.call else "nothing"
                 raise UnsupportedOperatorError(
-                    f"an output of '{made}' that '{call.op}' reads has no form in ONNX"
+                    f"an output of '{made}' that '{call.name}' reads has no form in ONNX"
                 )
             names[value] = self._constant(value)
         return names[value]

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.onnx._trace import Call, Trace, Value
+from tensorflow_lite_clone.onnx._trace import Trace, Value
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError
+from tensorflow_lite_clone.trace import Call
 
 
 class Varying(tuple[int, ...]):
@@ -111,13 +112,13 @@ class Twins:
         self._twins: dict[Value, list[Value]] = {}
         self._calls: dict[Call, list[Call]] = {}
         for other in others:
-            if [call.op for call in trace.calls] != [call.op for call in other.calls]:
+            if [call.name for call in trace.program] != [call.name for call in other.program]:
                 raise OnnxExporterError(
                     "the model runs other ops when the size of a dynamic dimension changes"
                 )
-            for call, twin in zip(trace.calls, other.calls):
+            for call, twin in zip(trace.program, other.program):
                 self._calls.setdefault(call, [call]).append(twin)
-                self.join((*call.inputs, *call.outputs), (*twin.inputs, *twin.outputs))
+                self.join((*call.args, *call.results), (*twin.args, *twin.results))
 
     def join(self, values: Iterable[Value | None], twins: Iterable[Value | None]) -> None:
         """Note which values of another run correspond to those of the first."""
@@ -147,4 +148,4 @@ class Twins:
     def parameters(self, call: Call) -> dict[str, Any]:
         """A call's parameters, with a `Varying` for every integer that differs."""
         twins = self._calls.get(call)
-        return paired([twin.parameters for twin in twins]) if twins else call.parameters
+        return paired([twin.kwargs for twin in twins]) if twins else call.kwargs

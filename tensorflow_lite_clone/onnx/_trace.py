@@ -1,22 +1,21 @@
 """The program that a model runs: ops and values, without views and without writes.
 
-Arrays are known by their identity. A view remembers how it was made. A write makes a new value of
-the written memory; views of that memory are made anew when they are next read.
+A tape says which array views which, and how often memory was written. Here an array holds one
+value after another: a write makes a new value of the written memory, and views of that memory are
+made anew when they are next read.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone import storage as storages
-from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.onnx.errors import UnsupportedOperatorError
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Call
+from tensorflow_lite_clone.trace import tape as tapes
 
 
 class Value:
@@ -38,41 +37,6 @@ class Value:
         self.constant = constant
 
 
-class Call:
-    """One op on values."""
-
-    __slots__ = ("inputs", "op", "outputs", "parameters")
-
-    def __init__(self, op: str, inputs: tuple[Value | None, ...], parameters: dict) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.parameters = parameters
-        self.outputs: tuple[Value, ...] = ()
-
-
-class Link(NamedTuple):
-    """How a view was made: output `number` of `op`, whose outputs are `arrays`."""
-
-    parent: Place
-    op: str
-    parameters: dict
-    arrays: tuple
-    number: int
-
-
-class Place:
-    """An array of the program and what it holds; `root` is whose memory it views."""
-
-    __slots__ = ("array", "link", "root", "value", "version")
-
-    def __init__(self, array: Any, value: Value, link: Link | None = None) -> None:
-        self.array = array
-        self.value = value
-        self.link = link
-        self.root: Place = self if link is None else link.parent.root
-        self.version: int = 0 if link is None else self.root.version
-
-
 class Region(NamedTuple):
     """A part of a dimension: places from `start` on in `step`s, `size` of them, which are
     dimension `axis` of the view (None if the view has no such dimension)."""
@@ -83,166 +47,154 @@ class Region(NamedTuple):
     axis: int | None
 
 
-class Trace:
-    """Context manager that notes the ops which this thread runs, as `calls`.
+class Trace(tapes.OpTape):
+    """A tape of which the `program` has neither views nor writes.
 
     `named` gives the names of parameters and buffers by the identities of their arrays; a name
     counts as used, in `used`, when an op reads the array.
     """
 
     def __init__(self, backend: Any, named: dict[int, str]) -> None:
+        super().__init__(keep=True)
         self.backend = backend
-        self.calls: list[Call] = []
+        self.program: list[Call] = []
         self.constants: list[Value] = []
         self.used: dict[str, tuple[Value, Any]] = {}
         self._named = named
-        self._places: dict[int, Place] = {}
-        self._owners: dict[int, Place] = {}
-        self._inside = False
-        self._announced = False
-        self._thread = threading.get_ident()
+        #: What each array holds, and the version of its memory when it did.
+        self._held: dict[tapes.Value, tuple[Value, int]] = {}
+        self._inputs: tuple[Value | None, ...] = ()  # of the call that runs
+        self._announced = False  # a write that is on the tape
 
-    def __enter__(self) -> Trace:
-        hooks.add(self._noting)
-        hooks.writers.append(self._writing)
-        hooks.functions.append(self._function)
-        storages.watchers.append(self._written)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        storages.watchers.remove(self._written)
-        hooks.functions.remove(self._function)
-        hooks.writers.remove(self._writing)
-        hooks.remove(self._noting)
-
-    def add_input(self, tensor: Tensor, name: str) -> Value:
+    def input(self, tensor: Tensor, name: str) -> Value:
         """Make a tensor an input of the program."""
         array = tensor._storage.array
-        return self._add(array, Value(array, name=name)).value
+        return self._hold(self.add_input(array), Value(array, name=name))
 
-    def read(self, array: Any) -> Value:
-        """What an array holds now; of a constant something new each time, as arrays that serve as
-        two constants in one run may be two in another."""
-        value = self._current(self._place(array))
-        if value.call is None and value.constant is not None:
-            value = Value(array, constant=value.constant)
-            self.constants.append(value)
-        return value
+    def content(self, array: Any) -> Value:
+        """What an array holds now."""
+        return self._content(self.read(array))
 
-    def call(self, op: str, inputs: tuple, parameters: dict, arrays: tuple) -> tuple[Value, ...]:
-        """Note an op whose results lie in `arrays`."""
-        made = Call(op, inputs, parameters)
+    def _content(self, value: Any) -> Value:
+        """What is read: of a constant something new each time, as arrays that serve as two
+        constants in one run may be two in another."""
+        if not isinstance(value, tapes.Value):  # a number that is written
+            value = self.read(self.backend.asarray(value))
+        held = self._current(value)
+        if held.call is None and held.constant is not None:
+            held = Value(value.held(), constant=held.constant)
+            self.constants.append(held)
+        return held
+
+    def add(self, op: str, inputs: tuple, parameters: dict, arrays: list) -> list[Value]:
+        """A call of the program whose results lie in `arrays`."""
+        added = Call(op, inputs, parameters, "function")
         fixed = all([value is None or value.constant is not None for value in inputs])
-        made.outputs = tuple(
-            [Value(x, made, constant=self._host(x) if fixed else None) for x in arrays]
-        )
-        self.calls.append(made)
-        return made.outputs
+        added.result = [Value(x, added, constant=self._host(x) if fixed else None) for x in arrays]
+        self.program.append(added)
+        return added.result
 
-    def _noting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        def ordered(*arrays: Any, **parameters: Any) -> Any:
-            # Here and not by the caller, who would copy the array that is noted.
-            return in_order(op, backend, call(*arrays, **parameters), arrays, parameters)
+    # -- what the tape tells ------------------------------------------------------------------
 
-        return lambda *arrays, **parameters: self._ran(op, ordered, arrays, parameters)
+    def is_seen(self, arrays: Any) -> bool:
+        """Calls beside the model's device (lengths, sizes) are not seen."""
+        return super().is_seen(arrays) and not any(map(self._is_of_host, arrays))
 
-    def _ran(self, op: Any, call: Callable[..., Any], arrays: tuple, parameters: dict) -> Any:
-        if self._inside or threading.get_ident() != self._thread:
-            return call(*arrays, **parameters)
-        if any([type(array) is list for array in arrays]):
-            raise UnsupportedOperatorError(f"'{op.name}' works on lists of tensors")
-        if any([self._is_of_host(array) for array in arrays]):
-            return call(*arrays, **parameters)  # beside the model's device: lengths, sizes
-        inputs = tuple([None if array is None else self.read(array) for array in arrays])
-        self._inside = True
-        try:
-            result = call(*arrays, **parameters)
-        finally:
-            self._inside = False
-        several = type(result) is tuple
+    def before(self, call: Call) -> None:
+        """Find what the arguments hold, before a write changes them."""
+        if any([type(value) is list for value in call.args]):
+            raise UnsupportedOperatorError(f"'{call.name}' works on lists of tensors")
+        before = [self._current(call.args[0])] if call.kind == "write" else []
+        others = call.args[len(before) :]
+        self._inputs = *before, *[None if x is None else self._content(x) for x in others]
+
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
+        """UnsupportedOperatorError for what is not on the model's device any more."""
         if self._is_of_host(result):
-            raise UnsupportedOperatorError(f"'{op.name}' leaves the model's device")
-        made = tuple(map(self._as_array, result if several else (result,)))
-        if not any([x is array for x in made for array in arrays]):  # else nothing was computed
-            values = self.call(op.name, inputs, parameters, made)
-            for number, (array, value) in enumerate(zip(made, values, strict=True)):
-                link = None
-                if op.view:
-                    link = Link(self._place(arrays[0]), op.name, parameters, made, number)
-                self._add(array, value, link)
-        return made if several else made[0]
+            raise UnsupportedOperatorError(f"'{call.name}' leaves the model's device")
+        return super().describe_result(result, call)
 
-    def _function(
-        self, name: str, call: Callable[[], tuple], tensors: tuple, parameters: dict
-    ) -> tuple:
-        if self._inside or threading.get_ident() != self._thread:
-            return call()
-        inputs = tuple([None if x is None else self.read(x._storage.array) for x in tensors])
-        self._inside = True
-        try:
-            results = call()
-        finally:
-            self._inside = False
-        arrays = tuple([result._storage.array for result in results])
-        for array, value in zip(arrays, self.call(name, inputs, parameters, arrays), strict=True):
-            self._add(array, value)
-        return results
-
-    def _writing(
-        self, op: Any, call: Callable[[], None], arrays: tuple, parameters: dict
-    ) -> None:
-        self._announce(op, arrays, parameters)
-        call()
-
-    def _announce(self, op: Any, arrays: tuple, parameters: dict) -> None:
-        target, *others = arrays
-        if threading.get_ident() != self._thread or self._is_of_host(target):
+    def after(self, call: Call) -> None:
+        """Make it a call of the program."""
+        results = call.results
+        is_write = call.kind == "write"
+        if not is_write and any([value in call.args for value in results]):
+            return  # nothing was computed
+        arrays = [value.held() for value in results]
+        added = self.add(call.name, self._inputs, call.kwargs, arrays)
+        if is_write:
+            added[0].constant = None  # it is made in the exported program
+            self._announced = True
+            self._write(results[0], added[0])
             return
-        place = self._place(target)
-        before = self._current(place)
-        inputs = [before, *[None if x is None else self.read(self._as_array(x)) for x in others]]
-        if others and inputs[1] is not None and op is None:
-            (value,) = self.call("copy_into", tuple(inputs), {}, (target,))
-        else:
-            (value,) = self.call(op.name, tuple(inputs), parameters, (target,))
-        if value.constant is not None:
-            # the write has not happened yet: such a value is computed in the exported program
-            value.constant = None
-        self._assign(place, value)
-        self._announced = True
+        for value, held in zip(results, added, strict=True):
+            self._hold(value, held)
 
-    def _written(self, storage: Any) -> None:
-        if threading.get_ident() != self._thread:
+    def on_memory_write(self, storage: Any) -> None:
+        """A write that is not on the tape: only constants may change so."""
+        if not self.is_here():
             return
         announced, self._announced = self._announced, False
-        place = self._places.get(id(storage.array))
-        if announced or place is None:
+        value = self.find(storage.array)
+        if announced or value is None or value not in self._held:
             return
-        if place.value.call is not None:
+        if self._held[value][0].call is not None:
             raise UnsupportedOperatorError("an in-place write outside of ops cannot be exported")
-        del self._places[id(storage.array)]  # a constant (a running statistic) that changed
+        del self._held[value]  # a constant (a running statistic) that changed
 
-    def _assign(self, place: Place, value: Value) -> None:
-        root = place.root
-        root.version += 1
-        place.value, place.version = value, root.version
-        if place is not root:
-            if not place.array.size:
-                return
-            where = region_of(self.backend, root.array, place.array)
-            (root.value,) = self.call("write_region", (root.value, value), where, (root.array,))
-            root.value.constant = None
+    # -- what arrays hold ---------------------------------------------------------------------
 
-    def _current(self, place: Place) -> Value:
-        link = place.link
-        if link is not None and place.version != place.root.version:
-            inputs = (self._current(link.parent),)
-            values = self.call(link.op, inputs, link.parameters, link.arrays)
-            place.value, place.version = values[link.number], place.root.version
-        return place.value
+    def _hold(self, value: tapes.Value, held: Value) -> Value:
+        self._held[value] = held, value.memory.version
+        return held
 
-    def _as_array(self, value: Any) -> Any:
-        return value if type(value) is self.backend.array_type else self.backend.asarray(value)
+    def _current(self, value: tapes.Value) -> Value:
+        """What an array holds now, a view as its memory was last written."""
+        if value not in self._held:
+            base = self._twin(value)
+            return self._first(value) if base is None else self._current(base)
+        held, version = self._held[value]
+        if value.base is None or value.call is None or version == value.memory.version:
+            return held
+        call = value.call
+        inputs = (self._current(call.args[0]),)
+        arrays = [result.held() for result in call.results]
+        added = self.add(call.name, inputs, call.kwargs, arrays)
+        return self._hold(value, added[call.results.index(value)])
+
+    def _twin(self, value: tapes.Value) -> tapes.Value | None:
+        """The value that an array shows that was made outside of ops from one of the program."""
+        base = value.base
+        held = None if base is None else self._held.get(base)
+        if base is None or held is None or held[0].constant is not None:
+            return None
+        if held[0].name in self.used:
+            return None
+        if not _same_memory(self.backend, base.held(), value.held()):
+            raise UnsupportedOperatorError("a view made outside of ops cannot be exported")
+        return base
+
+    def _first(self, value: tapes.Value) -> Value:
+        """What an array from outside holds: a parameter, or a constant."""
+        array = value.held()
+        name = self._named.get(id(array))
+        if name is None:
+            return self._hold(value, Value(array, constant=self._host(array)))
+        if name not in self.used:
+            self.used[name] = Value(array, name=name), self.backend.to_host(array)
+        return self._hold(value, self.used[name][0])
+
+    def _write(self, value: tapes.Value, held: Value) -> None:
+        """Let an array hold what was written, and the memory that it views have it in its place."""
+        value = value if value in self._held else value.base or value
+        self._hold(value, held)
+        base = value.base
+        if base is None or not prod(value.shape):
+            return
+        where = region_of(self.backend, base.held(), value.held())
+        (added,) = self.add("write_region", (self._held[base][0], held), where, [base.held()])
+        added.constant = None
+        self._hold(base, added)
 
     def _is_of_host(self, array: Any) -> bool:
         return type(array) is np.ndarray and self.backend.array_type is not np.ndarray
@@ -253,39 +205,6 @@ class Trace:
         if isinstance(array, np.generic):  # a Python number beside a tensor
             return np.asarray(array)
         return self.backend.to_host(array).copy()
-
-    def _place(self, array: Any) -> Place:
-        place = self._places.get(id(array))
-        if place is not None:
-            return place
-        owner = self._owners.get(id(_owner(array)))
-        if owner is not None and owner.value.constant is None and owner.value.name not in self.used:
-            if not _same_memory(self.backend, owner.array, array):
-                raise UnsupportedOperatorError("a view made outside of ops cannot be exported")
-            self._places[id(array)] = owner
-            return owner
-        name = self._named.get(id(array))
-        if name is None:
-            value = Value(array, constant=self._host(array))
-        elif name in self.used:
-            value = self.used[name][0]
-        else:
-            value = Value(array, name=name)
-            self.used[name] = value, self.backend.to_host(array)
-        return self._add(array, value)
-
-    def _add(self, array: Any, value: Value, link: Link | None = None) -> Place:
-        place = self._places[id(array)] = Place(array, value, link)
-        self._owners.setdefault(id(_owner(array)), place)
-        return place
-
-
-def _owner(array: Any) -> Any:
-    """The array that has the memory of a view."""
-    base = getattr(array, "base", None)
-    while type(base) is type(array):
-        array, base = base, getattr(base, "base", None)
-    return array
 
 
 def _same_memory(backend: Any, first: Any, second: Any) -> bool:

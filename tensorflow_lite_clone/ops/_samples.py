@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.errors import values_missing
 from tensorflow_lite_clone.ops.shape._views import number_of
 from tensorflow_lite_clone.tensor import Tensor
-
-#: How to call a function of tensors with samples: ``loop(function, args, kwargs)``; set by `func`.
-loops: list[Callable[..., Any]] = []
 
 
 def of_all_samples(x: Tensor) -> tuple[Any, Any]:
@@ -64,7 +62,7 @@ def per_sample(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]
             if mode.mappings:
                 values = [args[n] if n < len(args) else kwargs.get(arguments[n]) for n in read]
                 if any([x._storage.backend.batched for x in _tensors(values)]):
-                    return loops[0](wrapper, args, kwargs)
+                    return interpreters.vmap.run_per_sample(wrapper, args, kwargs)
             return function(*args, **kwargs)
 
         return wrapper

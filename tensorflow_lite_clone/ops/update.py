@@ -16,15 +16,14 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import recording, wrap
 from tensorflow_lite_clone.autograd.inplace import write
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.storage import watchers
 from tensorflow_lite_clone.tensor import Tensor
 
-#: Steps in place, by name, for modes and classes that see operations; see `python_dispatch.steps`.
-seen_steps: dict[str, Callable[..., None]] = {}
 _PLAIN = (float, int, bool, type(None))
 
 
@@ -52,10 +51,7 @@ def update_with(
         return
     if mode.dispatching and (mode.dispatch_modes or _is_dispatched(lists)):
         with recording(False):
-            if numbers.get("found_inf") is None and step.__name__ in seen_steps:
-                numbers.pop("found_inf", None)
-                seen_steps[step.__name__](*lists, **numbers)
-            else:
+            if interpreters.dispatch.update(step, lists, numbers) is NotImplemented:
                 update_recorded(step, *lists, read=read, **numbers)
         return
     backend = lists[0][0]._storage.backend
@@ -84,7 +80,7 @@ def count_writes(tensors: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
     for tensor in tensors:
         storage = tensor._storage
-        if watchers:
+        if hooks.memory_writes:
             storage.bump()
         else:
             (storage.root or storage).version += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.optim import lr_scheduler, swa_utils
 from tensorflow_lite_clone.optim._adafactor import Adafactor
 from tensorflow_lite_clone.optim._muon import Muon
@@ -19,6 +20,8 @@ from tensorflow_lite_clone.optim.rmsprop import RMSprop
 from tensorflow_lite_clone.optim.rprop import Rprop
 from tensorflow_lite_clone.optim.sgd import SGD
 from tensorflow_lite_clone.optim.sparse_adam import SparseAdam
+
+mount_compat(__path__, __name__)
 
 __all__ = [
     "ASGD",

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from math import prod
-from typing import Any, Self
+from typing import Any
 from weakref import WeakSet
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.function_node import SavedTensor
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.profiler._part import Part
 from tensorflow_lite_clone.profiler._watch import Watch
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Observer
 from tensorflow_lite_clone.utils._op_costs import flops_of
 
 
@@ -40,12 +39,11 @@ def tensors_in(value: Any) -> list[Tensor]:
     return found
 
 
-class Survey:
+class Survey(Observer):
     """Context in which one run of a watched model fills the facts of its parts."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._handles: list[Any] = []
         self._calls = 0
         model = watch.root.module
         fixed = [memory_of(t) for t in chain(model.parameters(), model.buffers())]
@@ -53,22 +51,12 @@ class Survey:
         self._given: WeakSet[Storage] = WeakSet(fixed)
         self._kept: WeakSet[Storage] = WeakSet(fixed)
 
-    def __enter__(self) -> Self:
-        for part in [self._watch.root, *self._watch.parts.values()]:
-            self._add(part)
-        creation_hooks.append(self._made)
-        hooks.waits.append(self._waiting)
-        hooks.add(self._counting)
-        return self
+    def registrations(self) -> Iterable[Any]:
+        """Follow calls of the model and its modules."""
+        parts = [self._watch.root, *self._watch.parts.values()]
+        return chain.from_iterable(map(self._hooks_of, parts))
 
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-        creation_hooks.remove(self._made)
-        hooks.waits.remove(self._waiting)
-        hooks.remove(self._counting)
-
-    def _add(self, part: Part) -> None:
+    def _hooks_of(self, part: Part) -> list[Any]:
         def called(module: Any, args: tuple) -> None:
             if self._watch.in_forward():
                 part.calls += 1
@@ -80,7 +68,7 @@ class Survey:
             if self._watch.in_forward():
                 self._done(part, tensors_in((args, kwargs)), tensors_in(output))
 
-        self._handles += [
+        return [
             part.module.register_forward_pre_hook(called),
             part.module.register_forward_hook(done, with_kwargs=True),
         ]
@@ -99,7 +87,7 @@ class Survey:
         for tensor in outputs:
             part.memory += self._new(tensor._storage, self._given)
 
-    def _made(self, node: Any) -> None:
+    def on_node(self, node: Any) -> None:
         """A node of the graph was made: what it saved belongs to the module that runs."""
         if not self._watch.in_forward():
             return
@@ -108,23 +96,16 @@ class Survey:
             if isinstance(storage, Storage):  # and not what user's hooks made of it
                 self._watch.stack[-1].saved += self._new(storage, self._kept)
 
-    def _waiting(self, what: str, size: int) -> None:
+    def on_wait(self, what: str, size: int) -> None:
+        """Bytes are copied between the host and a device, if `size` is not 0."""
         if size and self._watch.is_here():
             self._watch.stack[-1].copies += 1
             self._watch.stack[-1].copied += size
 
-    def _counting(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs in place of an op: it counts what the op costs in the forward pass."""
-        if not op.cost.product:
-            return call
-
-        def counted(*arrays: Any, **parameters: Any) -> Any:
-            result = call(*arrays, **parameters)
-            if self._watch.in_forward():
-                self._watch.stack[-1].flops += flops_of(op, arrays, parameters, result)
-            return result
-
-        return counted
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Count what a product costs in the forward pass."""
+        if op.cost.product and self._watch.in_forward():
+            self._watch.stack[-1].flops += flops_of(op, arrays, parameters, result)
 
     def _new(self, storage: Storage, seen: WeakSet[Storage]) -> int:
         """Bytes of the memory that `storage` is (part of), 0 if it was seen."""

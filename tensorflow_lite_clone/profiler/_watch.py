@@ -11,26 +11,25 @@ whose a node is; modules and tensors carry no hooks on gradients, and in-place w
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
-from threading import get_ident
 from time import perf_counter
-from typing import Any, Self
+from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.node import next_sequence_number
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.profiler._part import Part
+from tensorflow_lite_clone.trace import Observer
 
 #: (who runs from now on, perf_counter, the marks of the GPUs concerned, whether a call begins here)
 _Mark = tuple[Part | None, float, dict[Device, Any], bool]
 _LIVE = 4000  # marks of GPUs that may wait to be read
 
 
-class Watch:
+class Watch(Observer):
     """Context in which the runs of a model are noted; `begin` and `finish` enclose each run.
 
     Outside of the context runs may be noted too, then as a whole. What runs in other threads is not
@@ -43,16 +42,10 @@ class Watch:
         self.parts = {module: Part(name, module) for name, module in model.named_modules() if name}
         self.stack: list[Part] = []
         self._backward = backward
-        self._thread = get_ident()
-        self._handles: list[Any] = []
         self._turned: int | None = None  # how many marks there were when backward began
         self._pending: list[tuple[list[_Mark], int | None]] = []
         self._gpus: dict[Device, Any] = {}  # what makes and reads marks there
         self._live = 0
-
-    def is_here(self) -> bool:
-        """Whether what runs now is the model, and not another thread."""
-        return get_ident() == self._thread
 
     def in_forward(self) -> bool:
         """Whether what runs now is the model's forward, and not what is recomputed for backward."""
@@ -62,23 +55,12 @@ class Watch:
         """The model itself, the modules below it, the loss."""
         return [self.root, *self.parts.values(), self.loss]
 
-    def __enter__(self) -> Self:
+    def registrations(self) -> Iterator[Any]:
+        """Follow calls of the modules below the model."""
         for module, part in self.parts.items():
             before, after = self._hooks_of(part)
-            self._handles += [
-                module.register_forward_pre_hook(before, prepend=True),
-                module.register_forward_hook(after, always_call=True),
-            ]
-        if self._backward:
-            hooks.backwards.append(self._visit)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-        if self._backward:
-            hooks.backwards.remove(self._visit)
+            yield module.register_forward_pre_hook(before, prepend=True)
+            yield module.register_forward_hook(after, always_call=True)
 
     def _hooks_of(self, part: Part) -> tuple[Callable[..., None], Callable[..., None]]:
         return lambda module, args: self._enter(part), lambda module, args, out: self._leave(part)
@@ -129,8 +111,8 @@ class Watch:
                 pass
             self._mark(before, self.stack[-1], now=now)
 
-    def _visit(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
-        """The hook around each node's gradients."""
+    def around_gradient(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
+        """The gradients of a node run in the module in which it was made."""
         if self._turned is not None and self.is_here():
             place = bisect_right(self._bounds, node.sequence) - 1
             part = self._owners[max(place, 0)] or self.root

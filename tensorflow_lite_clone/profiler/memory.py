@@ -12,11 +12,12 @@ from contextlib import ExitStack
 from functools import partial
 from threading import get_ident
 from time import perf_counter_ns as clock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tensorflow_lite_clone import backends, cuda, storage
 from tensorflow_lite_clone.profiler import frames
 from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.trace import Observer
 
 
 class MemoryEvent(NamedTuple):
@@ -40,17 +41,17 @@ class Change(NamedTuple):
     line: Any
 
 
-class MemoryRecorder:
-    """Notes allocations and releases between `start` and `stop`."""
+class MemoryRecorder(Observer):
+    """Context manager that notes allocations and releases inside."""
 
     def __init__(self) -> None:
         self.heard: list[Change] = []
         self.before: dict[str, int] = {}  # bytes in use at the beginning, by device
         self._alive: dict[int, Any] = {}
         self._pools: set[Any] = set()  # backends that tell by themselves
-        self._exit = ExitStack()
+        self._ends = ExitStack()
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Begin, with what is alive now."""
         for backend in backends.loaded():
             name = str(backend.device)
@@ -58,7 +59,7 @@ class MemoryRecorder:
             if end is not None:
                 self.before[name] = cuda.memory_allocated(name)
                 self._pools.add(backend)
-                self._exit.callback(end)
+                self._ends.callback(end)
         # by type: `isinstance` asks objects for their class, and proxies answer as they like
         before = [x for x in gc.get_objects() if type(x) in (Storage, storage.Free, storage.Lent)]
         before = [x for x in before if type(x.laid) is not storage.Absent]
@@ -67,12 +68,11 @@ class MemoryRecorder:
         for change in self.heard:
             self.before[change.device] = self.before.get(change.device, 0) + change.size
         self.heard.clear()
-        storage.births.append(self._born)
-        self._exit.callback(storage.births.remove, self._born)
+        return super().__enter__()
 
-    def stop(self) -> None:
-        """Hear no more."""
-        self._exit.close()
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        self._ends.close()
         self._alive.clear()
 
     def took(self, backend: Any, result: Any, when: int) -> None:
@@ -83,7 +83,8 @@ class MemoryRecorder:
         for array in result if type(result) in (tuple, list) else (result,):
             self._note(backend, array, line, when)
 
-    def _born(self, made: Storage) -> None:
+    def on_storage(self, made: Storage) -> None:
+        """Note the array of a storage that was made outside of ops."""
         if made.backend not in self._pools:
             self._note(made.backend, made.laid, frames.innermost(), clock())
 

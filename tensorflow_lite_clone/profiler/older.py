@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tensorflow_lite_clone.cuda import nvtx
-from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.profiler.events import EventList, FunctionEventAvg
 from tensorflow_lite_clone.profiler.profiler import ProfilerActivity
 from tensorflow_lite_clone.profiler.profiler import profile as _profile
+from tensorflow_lite_clone.trace import Observer
 
 
 class profile(_profile):
@@ -70,24 +70,22 @@ class profile(_profile):
         return str(self.events()) if self.enabled else "<unfinished torch.autograd.profile>"
 
 
-class emit_nvtx:
+class emit_nvtx(Observer):
     """Context in which each op, and each node's gradients, is a range in NVIDIA's timelines."""
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled, self.record_shapes = enabled, record_shapes
 
     def __enter__(self) -> Self:
-        if self.enabled:
-            hooks.add(self._op)
-            hooks.backwards.append(self._backward)
-        return self
+        return super().__enter__() if self.enabled else self
 
     def __exit__(self, *error: object) -> None:
         if self.enabled:
-            hooks.backwards.remove(self._backward)
-            hooks.remove(self._op)
+            super().__exit__(*error)
 
-    def _op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in place of an op: the op, in a range."""
+
         def ranged(*arrays: Any, **parameters: Any) -> Any:
             name = op.name
             if self.record_shapes:
@@ -97,6 +95,7 @@ class emit_nvtx:
 
         return ranged
 
-    def _backward(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
+    def around_gradient(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
+        """The gradients of a node, in a range."""
         with nvtx.range(f"{node.name()}, seq = {node.sequence}"):
             return call(grads)

@@ -225,7 +225,7 @@ class profile:
                 stacks=self.with_stack,
                 modules=self.with_modules,
             )
-            self._recorder.start()
+            self._recorder.__enter__()
         if self.record_steps:
             self._step = record_function(f"ProfilerStep#{self.step_num}")
             self._step.__enter__()
@@ -239,7 +239,7 @@ class profile:
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        recorder.stop()
+        recorder.__exit__()
         if not keep:
             return
         earlier = self._events if self.acc_events else None

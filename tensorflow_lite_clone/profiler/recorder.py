@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from functools import partial
 from threading import get_ident
-from typing import Any
+from typing import Any, Self
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.node import creation_hooks
-from tensorflow_lite_clone.dispatch import hooks, table
+from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.nn.modules.hooks import (
     register_module_forward_hook,
@@ -30,6 +28,7 @@ from tensorflow_lite_clone.optim.optimizer import (
 from tensorflow_lite_clone.profiler import frames
 from tensorflow_lite_clone.profiler.memory import MemoryRecorder
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.trace import Observer
 from tensorflow_lite_clone.utils._op_costs import (
     bytes_of,
     bytes_of_gradient,
@@ -63,8 +62,8 @@ class Details:
         self.stack: tuple = ()
 
 
-class Recorder:
-    """Notes what runs between `start` and `stop`.
+class Recorder(Observer):
+    """Context manager that notes what runs inside.
 
     `device` measures time on GPUs, `kernels` that of each kernel of a ``.cu`` file; `costs` notes
     shapes, floating-point operations and bytes; `memory` what is taken and given back; `stacks`
@@ -84,46 +83,37 @@ class Recorder:
         self.began = 0
         self._calls: defaultdict[int, list[Any]] = defaultdict(list)  # open spans, by thread
         self.origins: dict[Any, tuple[Any, int]] = {}  # per device a mark, and when it was made
-        self._exit = ExitStack()
+        if device:
+            self.on_launch = self._launching
 
     # -- beginning and end ----------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Begin to note."""
-        into = self._exit.callback
+    def __enter__(self) -> Self:
         if self.device:
             for marks in _all_marks():
                 marks.settle()
                 self.origins[marks] = marks.mark(), clock()
         if self.memory is not None:
-            self.memory.start()
-            into(self.memory.stop)
+            self.memory.__enter__()
         self._declined = table.declined.copy()
-        places: list[tuple[list[Any], Any]] = [
-            (hooks.backwards, self._backward),
-            (hooks.writers, self._write),
-            (hooks.regions, self._region),
-            (hooks.waits, self._wait),
-            (creation_hooks, self._created),
-            (recorders, self),
-        ]
-        if self.device:
-            places.append((hooks.launches, self._launching))
-        for entries, hook in places:
-            entries.append(hook)
-            into(entries.remove, hook)
-        if self.modules:
-            into(register_module_forward_pre_hook(self._module_begins).remove)
-            into(register_module_forward_hook(self._call_ends, always_call=True).remove)
-        into(register_optimizer_step_pre_hook(self._step_begins).remove)
-        into(register_optimizer_step_post_hook(self._call_ends).remove)
-        hooks.add(self._op)
-        into(hooks.remove, self._op)
+        super().__enter__()
+        recorders.append(self)
         self.began = clock()
+        return self
 
-    def stop(self) -> None:
-        """Note no more."""
-        self._exit.close()
+    def registrations(self) -> Iterator[Any]:
+        """Follow calls of modules, if wanted, and steps of optimizers."""
+        if self.modules:
+            yield register_module_forward_pre_hook(self._module_begins)
+            yield register_module_forward_hook(self._call_ends, always_call=True)
+        yield register_optimizer_step_pre_hook(self._step_begins)
+        yield register_optimizer_step_post_hook(self._call_ends)
+
+    def __exit__(self, *exception: object) -> None:
+        recorders.remove(self)
+        super().__exit__(*exception)
+        if self.memory is not None:
+            self.memory.__exit__(*exception)
         self.fallbacks = table.declined.copy() - self._declined
         if self.device:
             for marks in _all_marks():
@@ -135,8 +125,8 @@ class Recorder:
 
     # -- ops ------------------------------------------------------------------------------------
 
-    def _op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A hook of the dispatcher: what runs in place of an op."""
+    def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs in place of an op: the op, with its times."""
         name, extend = op.name, self.flat.extend
         marks = backend.marks if self.device else None
         if marks is None and not (self.costs or self.memory or self.stacks):
@@ -184,15 +174,15 @@ class Recorder:
         if self.memory is not None:
             self.memory.took(backend, result, end)
 
-    def _created(self, node: Any) -> None:
-        """A hook for new nodes of the graph: the op that just ran has its sequence number."""
+    def on_node(self, node: Any) -> None:
+        """Note a new node of the graph: the op that just ran has its sequence number."""
         if (op := getattr(node, "op", None)) is not None:  # else it is a user's function
             self.flat.extend((op.name, NODE, 0, node.sequence, 0, None, None, None, None))
 
     # -- everything else ------------------------------------------------------------------------
 
-    def _backward(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
-        """A hook around each node's gradients."""
+    def around_gradient(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
+        """The gradients of a node, with their times."""
         marks = node.backend.marks if self.device else None
         first = None if marks is None else marks.mark()
         begin = clock()
@@ -215,8 +205,10 @@ class Recorder:
         self.flat.extend((name, NODE, 0, node.sequence, 0, None, None, None, None))
         return results
 
-    def _write(self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
-        """A hook around writes into memory."""
+    def around_write(
+        self, op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict
+    ) -> None:
+        """A write into memory, with its times."""
         details, backend = None, _backend_of(arrays[0])
         if self.costs or self.stacks:
             details = Details()
@@ -234,20 +226,21 @@ class Recorder:
         call()
         self.end(span)
 
-    def _region(self, name: str, call: Callable[[], Any]) -> Any:
-        """A hook around what the framework does besides ops."""
+    def around_region(self, name: str, call: Callable[[], Any]) -> Any:
+        """What the framework does besides ops, with its times."""
         span = self.begin(name, "region", current_marks())
         result = call()
         self.end(span)
         return result
 
     def _launching(self, name: str, file: str, grid: tuple, block: tuple) -> Callable[[], None]:
-        """A hook around kernels."""
+        """A kernel is launched; gives what is called after."""
         span = self.begin(name, "kernel", current_marks() if self.kernels else None)
         span[DETAILS] = file, grid, block
         return partial(self.end, span)
 
-    def _wait(self, what: str, size: int) -> None:
+    def on_wait(self, what: str, size: int) -> None:
+        """Note what the host waits for, and where."""
         self.waits.append((what, size, frames.innermost()))
 
     def _module_begins(self, module: Any, args: Any) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap_freely
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.namespaces import (
@@ -30,6 +30,7 @@ from tensorflow_lite_clone.ops.namespaces import (
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.trace import Observer
 
 #: Op -> what it is in terms of `aten`, ``form(*tensors, **parameters)``; see `forms`.
 forms: dict[str, Callable[..., Any]] = {}
@@ -37,6 +38,11 @@ forms: dict[str, Callable[..., Any]] = {}
 unlike = frozenset(["eig", "prelu", "solve"])
 #: The overloads of aten's that are not called "default": beside a tensor, and beside a number.
 overloads: dict[str, tuple[str, str]] = {}
+#: Op -> ``gradient(node, grads, needed)``, where aten has one operation for the formula; it may
+#: decline.
+gradients: dict[str, Callable[[Any, list, Any], Any]] = {}
+#: Optimizer's step -> the same in place, one parameter after the other.
+steps: dict[str, Callable[..., None]] = {}
 
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +56,7 @@ def dispatch(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
 
     TypeError where all of them return NotImplemented.
     """
-    if unwrappers:
+    if interpreters.dispatch.lowers:
         args = unwrap(args)
         kwargs = {name: unwrap(value) for name, value in kwargs.items()}
     types = _classes((*args, *kwargs.values()))
@@ -84,10 +90,10 @@ def dispatch(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 def unwrap(value: Any) -> Any:
     """A value in which tensors of classes with `__torch_dispatch__` replace those over handles."""
-    if not unwrappers:
+    if not interpreters.dispatch.lowers:
         return value
     if not isinstance(value, list | tuple):
-        return unwrappers[0](value)
+        return interpreters.dispatch.lower(value)
     items = [unwrap(item) for item in value]
     if all([new is old for new, old in zip(items, value, strict=True)]):
         return value
@@ -322,6 +328,12 @@ def _writing(op: Any, write: Callable[[], Any], arrays: tuple, parameters: dict)
         dispatch(_own_write(op), tuple(tensors), parameters)
 
 
+class _Interposer(Observer):
+    around_op = staticmethod(_interposed)
+    around_write = staticmethod(_writing)
+
+
+_interposer = _Interposer()
 _entered: list[None] = []  # one for each mode of all threads
 _reasons: list[None] = []  # why ops are looked up through `_interposed`: these, and classes
 
@@ -331,8 +343,7 @@ def watch() -> None:
     aten.load()
     with hooks.changing:
         if not _reasons:
-            hooks.add(_interposed)
-            hooks.writers.append(_writing)
+            _interposer.__enter__()
         _reasons.append(None)
 
 
@@ -341,8 +352,7 @@ def unwatch() -> None:
     with hooks.changing:
         _reasons.pop()
         if not _reasons:
-            hooks.remove(_interposed)
-            hooks.writers.remove(_writing)
+            _interposer.__exit__()
 
 
 def enter(entered: Any) -> None:

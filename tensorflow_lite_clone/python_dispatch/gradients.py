@@ -2,7 +2,7 @@
 
 While somebody looks, a backward pass runs over Tensors, without being recorded. So each op that a
 gradient's formula calls is seen by its form. Where aten has one operation for the whole formula,
-that is entered here (see `namespaces.see_composite`, `seen_gradients`).
+that is entered here (see `namespaces.see_composite`, `calls.gradients`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ from math import isclose, prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.namespaces import see_composite, seen_gradients, seen_roots
-from tensorflow_lite_clone.core.strides import preserve_format
+from tensorflow_lite_clone.autograd.namespaces import see_composite
 from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
-from tensorflow_lite_clone.python_dispatch.calls import call, forms, operation, own, unwrap
+from tensorflow_lite_clone.python_dispatch.calls import (
+    call,
+    forms,
+    gradients,
+    operation,
+    own,
+    unwrap,
+)
 from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -32,14 +38,6 @@ def _computed(name: str, *tensors: Any, **parameters: Any) -> Any:
     if not isinstance(result, tuple):
         return wrap(result, backend)
     return tuple([None if array is None else wrap(array, backend) for array in result])
-
-
-def _ones_like(output: Tensor) -> Tensor:
-    ones: Tensor = call("ones_like", output, pin_memory=False, memory_format=preserve_format)
-    return ones
-
-
-seen_roots.append(_ones_like)
 
 
 def composite(name: str) -> Any:
@@ -424,7 +422,7 @@ def _convolution(node: Any, grads: list, needed: Any) -> list:
     return list(call("convolution_backward", *args, node.parameters["groups"], wanted))
 
 
-seen_gradients.update(
+gradients.update(
     linear=_linear,
     mm=_mm,
     bmm=_bmm,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.ops.update import seen_steps
+from tensorflow_lite_clone.python_dispatch.calls import steps
 from tensorflow_lite_clone.tensor import Tensor
 
 _Tensors = list[Tensor]
@@ -53,4 +53,4 @@ def _adam(
         p.addcdiv_(m, denominator, value=-lr / (1 - beta1**step))
 
 
-seen_steps.update(sgd_step=_sgd, adam_step=_adam)
+steps.update(sgd_step=_sgd, adam_step=_adam)

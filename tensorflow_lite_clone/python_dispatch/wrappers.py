@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import current_edge, lifters
+from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import recorded, unwrappers
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core import interception, torch_function
 from tensorflow_lite_clone.core.device import Device
@@ -24,13 +25,16 @@ from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.overridable import OPERATORS
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.strides import preserve_format
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.properties import _attributes, _set_attributes
 from tensorflow_lite_clone.python_dispatch.calls import (
     call,
     dispatches,
+    gradients,
     overload_of,
     perform,
+    steps,
     unwrap,
     watch,
     with_memory,
@@ -283,15 +287,15 @@ def expect(cls: Any) -> None:
         cls.__torch_function__ = torch_function.disabled  # as PyTorch does
     cls._storage = property(_storage_of, _set_storage)
     cls._as_parameter = staticmethod(_parameter)
-    if not unwrappers:
+    if not interpreters.dispatch.lowers:
         type(mode).dispatching = 1
-        unwrappers.append(unwrapped)
+        interpreters.dispatch.lowers = True
         watch()
         interception.runners.append(_run)
         interception.intercept()
 
 
-interception.observers.append(expect)
+interception.on_new_class.append(expect)
 
 
 # -- functions -------------------------------------------------------------------------------------
@@ -402,20 +406,41 @@ def _alias(tensor: Any) -> Any:
     return alias
 
 
-def _lift(inputs: tuple) -> tuple | None:
-    """Inputs of which some are instances, all on their backend."""
-    found = [x._storage.backend for x in inputs if x is not None]
-    backend = next((backend for backend in found if backend.dispatches), None)
-    if backend is None:
+class _Dispatch(Interpreter):
+    """What becomes of tensors where modes and classes see operations."""
+
+    def lift(self, inputs: tuple) -> tuple | None:
+        found = [x._storage.backend for x in inputs if x is not None]
+        backend = next((backend for backend in found if backend.dispatches), None)
+        if backend is None:
+            return None
+        lifted = []
+        for x in inputs:
+            if x is not None and x._storage.backend is not backend:
+                twin = new_tensor(
+                    Storage(backend.handle(x), backend, x._storage.root or x._storage)
+                )
+                twin._edge = current_edge(x)
+                x = twin
+            lifted.append(x)
+        return tuple(lifted)
+
+    def lower(self, tensor: Any) -> Any:
+        return unwrapped(tensor)
+
+    def root_gradient(self, output: Tensor) -> Any:
+        return call("ones_like", output, pin_memory=False, memory_format=preserve_format)
+
+    def gradient(self, node: Any, grads: list, needed: Any) -> Any:
+        rule = gradients.get(node.op.name)
+        return NotImplemented if rule is None else rule(node, grads, needed)
+
+    def update(self, step: Any, lists: tuple, numbers: dict[str, Any]) -> Any:
+        in_place = steps.get(step.__name__)
+        if in_place is None or numbers.get("found_inf") is not None:
+            return NotImplemented
+        in_place(*lists, **{name: numbers[name] for name in numbers if name != "found_inf"})
         return None
-    lifted = []
-    for x in inputs:
-        if x is not None and x._storage.backend is not backend:
-            twin = new_tensor(Storage(backend.handle(x), backend, x._storage.root or x._storage))
-            twin._edge = current_edge(x)
-            x = twin
-        lifted.append(x)
-    return tuple(lifted)
 
 
-lifters.append(_lift)
+interpreters.dispatch = _Dispatch()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.index.sort import searchsorted
-from tensorflow_lite_clone.ops.linalg import matmul as dense
 from tensorflow_lite_clone.ops.reduce.scan import cumsum
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.ops.shape.rearrange import repeat_interleave
@@ -14,6 +14,7 @@ from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 
 
+@late_bound.sparse_matmul.provide
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """``input @ other``: dense, or sparse where both are sparse.
 
@@ -78,6 +79,3 @@ def _both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     places = stack([a._places[0][owner], b._places[1][partner]])
     elements = a._elements[owner] * b._elements[partner]
     return SparseTensor(places, elements, (a.shape[0], b.shape[1])).coalesce()
-
-
-dense.other_layouts.append(matmul)

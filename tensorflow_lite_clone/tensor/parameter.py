@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.torch_function import (
@@ -41,7 +42,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        convert = getattr(type(data), "_as_parameter", None)
+        convert: Callable[..., Parameter] | None = getattr(type(data), "_as_parameter", None)
         if convert is not None:
             return convert(data, requires_grad)
         if type(data) not in plain_types and overrides(type(data)):
@@ -49,7 +50,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if active_modes and state.disabled < ALL_DISABLED:  # which see no part of it
             with disabling(ALL_DISABLED):
                 return Parameter.__new__(cls, data, requires_grad)
-        parameter = _alias(cls, data)
+        parameter: Parameter = _alias(cls, data)
         if requires_grad and parameter.dtype.kind not in "fc":
             raise RuntimeError(
                 "Only Tensors of floating point and complex dtype can require gradients"
@@ -61,13 +62,14 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if id(self) not in memo:
             clone = type(self)(self.data.clone(), self.requires_grad)
             memo[id(self)] = clone
-        return memo[id(self)]
+        copied: Parameter = memo[id(self)]
+        return copied
 
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
 
-def _parameter_of(data: Any, requires_grad: bool) -> Any:
+def _parameter_of(data: Any, requires_grad: bool) -> Parameter:
     """A parameter of the class of `data`, which overrides what functions do."""
     parameter = data.detach().requires_grad_(requires_grad)
     if type(parameter) is not type(data):
@@ -77,7 +79,7 @@ def _parameter_of(data: Any, requires_grad: bool) -> Any:
             f"{type(parameter).__name__}: let __torch_function__ keep the type for detach"
         )
     parameter._is_param = True
-    return parameter
+    return cast(Parameter, parameter)
 
 
 class Buffer(Tensor):
@@ -90,7 +92,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        buffer = _alias(cls, data)
+        buffer: Buffer = _alias(cls, data)
         buffer.persistent = persistent
         return buffer
 

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from math import floor, inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
+
+if TYPE_CHECKING:
+    from tensorflow_lite_clone.tensor.tensor import Tensor
 
 # Beyond these, fixed-point columns get wide or lose the small numbers: scientific notation.
 LARGEST_FIXED = 1.0e8
@@ -123,7 +126,8 @@ def _edges(data: Any, shape: Sequence[int], fetch: Callable[[Any], Any], axis: i
     while axis < len(shape) and shape[axis] <= 2 * edgeitems:
         axis += 1
     if axis == len(shape):
-        return fetch(data).tolist()
+        elements: list = fetch(data).tolist()
+        return elements
     whole = (slice(None),) * axis
     head = data[(*whole, slice(None, edgeitems), ...)]
     tail = data[(*whole, slice(shape[axis] - edgeitems, None), ...)]
@@ -317,7 +321,7 @@ def format_tensor(
 # ---------------------------------------------------------------------------- the Tensor's methods
 
 
-def _grad_fn_name(tensor: Any) -> str | None:
+def _grad_fn_name(tensor: Tensor) -> str | None:
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view whose history an in-place write has made meaningless
@@ -328,7 +332,7 @@ def _grad_fn_name(tensor: Any) -> str | None:
     return name().rpartition(":")[2] if callable(name) else type(grad_fn).__name__
 
 
-def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
+def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
     """`repr` of a Tensor; `tensor_contents`, if given, is printed in place of the elements.
 
     A subclass prints under its own name, and one of Parameter inside `Parameter(...)`.
@@ -355,7 +359,7 @@ def tensor_repr(tensor: Any, *, tensor_contents: str | None = None) -> str:
     return text
 
 
-def contents_text(tensor: Any, indent: int) -> str:
+def contents_text(tensor: Tensor, indent: int) -> str:
     """The elements of a Tensor alone, as `tensor_repr` shows them."""
     if 0 in tensor.shape:
         return "[]"
@@ -364,7 +368,7 @@ def contents_text(tensor: Any, indent: int) -> str:
     return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.numbers)
 
 
-def tensor_format(tensor: Any, format_spec: str) -> str:
+def tensor_format(tensor: Tensor, format_spec: str) -> str:
     """`format(tensor, format_spec)`: a plain tensor of no dimensions formats as its number.
 
     Any other takes the empty specification alone, for which it gives its `str`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -34,7 +34,7 @@ class UninitializedTensorMixin:
 
     def _without_elements(self) -> Tensor:
         """An ordinary tensor over what is there: no elements, but a dtype and a device."""
-        tensor: Any = object.__new__(Tensor)
+        tensor: Tensor = object.__new__(Tensor)
         tensor._storage = _STORAGE.__get__(self)
         tensor._edge = tensor._view = None
         return tensor
@@ -133,7 +133,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:
-        parameter: Any = Parameter(_nothing(device, dtype), requires_grad)
+        parameter = cast(UninitializedParameter, Parameter(_nothing(device, dtype), requires_grad))
         parameter.__class__ = cls
         return parameter
 
@@ -152,7 +152,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[ove
         dtype: Any = None,
         persistent: bool = True,
     ) -> UninitializedBuffer:
-        buffer: Any = Buffer(_nothing(device, dtype), persistent=persistent)
+        buffer = cast(UninitializedBuffer, Buffer(_nothing(device, dtype), persistent=persistent))
         buffer.requires_grad_(requires_grad)
         buffer.__class__ = cls
         return buffer

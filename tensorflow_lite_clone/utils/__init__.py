@@ -7,7 +7,10 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.swap import swap_tensors
 from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack, hooks
+
+mount_compat(__path__, __name__)
 
 #: Parts that are imported when first named.
 _LAZY = (

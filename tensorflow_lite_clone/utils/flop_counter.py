@@ -7,29 +7,24 @@ much, their classes say (`Op.cost`); complex numbers count as real ones do.
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from math import prod
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.dispatch import costs, hooks
+from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.nn.modules.module import (
     Module,
     register_module_forward_hook,
     register_module_forward_pre_hook,
 )
-from tensorflow_lite_clone.utils._op_costs import (
-    get_shape,
-    is_recorded,
-    known_of,
-)
+from tensorflow_lite_clone.trace import Observer
+from tensorflow_lite_clone.utils._op_costs import get_shape, is_recorded, known_of
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -177,29 +172,18 @@ def convert_to_percent_str(num: int, denom: int) -> str:
     return f"{100 * num / denom:.2f}%" if denom else "0%"
 
 
-class _Place:
+class _Location:
     """In which modules the program is: their names, as PyTorch gives them, and "Global"."""
 
     def __init__(self) -> None:
         self.names: WeakKeyDictionary[Module, str] = WeakKeyDictionary()
         self.walked: WeakKeyDictionary[Module, bool] = WeakKeyDictionary()
-        self.thread = 0
-        self.here = _NOWHERE
-        self.entered: list[tuple[Module, frozenset[str]]] = []  # with the place before
-        self.handles: list[Any] = []
+        self.restart()
 
-    def start(self) -> None:
-        self.thread = threading.get_ident()
+    def restart(self) -> None:
+        """Be outside of all modules; the names stay."""
         self.here = _NOWHERE
-        self.entered.clear()
-        self.handles = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave, always_call=True),
-        ]
-
-    def stop(self) -> None:
-        for handle in self.handles:
-            handle.remove()
+        self.entered: list[tuple[Module, frozenset[str]]] = []  # with the location before
 
     def name(self, module: Module) -> str:
         """A module's path below the first that was seen; that one is called by its class."""
@@ -211,20 +195,21 @@ class _Place:
                 self.name(child)
         return name
 
-    def _enter(self, module: Module, args: Any) -> None:
-        if threading.get_ident() == self.thread:
-            self.entered.append((module, self.here))
-            self.here |= {self.name(module)}
+    def enter(self, module: Module) -> None:
+        """A module is called."""
+        self.entered.append((module, self.here))
+        self.here |= {self.name(module)}
 
-    def _leave(self, module: Module, args: Any, output: Any) -> None:
+    def leave(self, module: Module) -> None:
+        """The call of a module is over."""
         # a module may have been entered before this began, or left by a BaseException
-        if threading.get_ident() == self.thread and any(m is module for m, _ in self.entered):
+        if any(m is module for m, _ in self.entered):
             left = None
             while left is not module:
                 left, self.here = self.entered.pop()
 
 
-class FlopCounterMode:
+class FlopCounterMode(Observer):
     """Context that counts floating-point operations, of everything and by module and op.
 
     Forward and backward passes of this thread count, 2 for a multiplication and its addition, of
@@ -250,8 +235,7 @@ class FlopCounterMode:
         self.depth, self.display = depth, display
         own = {_name_of(target): formula for target, formula in (custom_mapping or {}).items()}
         self.flop_registry: dict[str, Formula] = {**_of_products(), **flop_registry, **own}
-        self._counting = False
-        self._place = _Place()
+        self._location = _Location()
         self._homes: WeakKeyDictionary[Any, frozenset[str]] = WeakKeyDictionary()  # of nodes
 
     # -- what was counted ---------------------------------------------------------------------
@@ -297,74 +281,71 @@ class FlopCounterMode:
 
     # -- counting -----------------------------------------------------------------------------
 
+    def registrations(self) -> list[Any]:
+        """Follow calls of modules."""
+        return [
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        ]
+
     def __enter__(self) -> Self:
-        if self._counting:
-            raise RuntimeError("this FlopCounterMode is counting already")
-        self._counting = True
+        super().__enter__()
         self.flop_counts = {_GLOBAL: {}}
-        self._place.start()
-        hooks.add(self._around)
-        hooks.backwards.append(self._around_gradient)
-        creation_hooks.append(self._note)
+        self._location.restart()
         return self
 
     def __exit__(self, *error: object) -> None:
-        creation_hooks.remove(self._note)
-        hooks.backwards.remove(self._around_gradient)
-        hooks.remove(self._around)
-        self._place.stop()
-        self._counting = False
+        super().__exit__(*error)
         if self.display:
             print(self.get_table(self.depth))
+
+    def _enter(self, module: Module, args: Any) -> None:
+        if self.is_here():
+            self._location.enter(module)
+
+    def _leave(self, module: Module, args: Any, output: Any) -> None:
+        if self.is_here():
+            self._location.leave(module)
 
     def _count(self, name: str, flops: int, backend: Any) -> None:
         while backend.batched:  # under vmap shapes are those of one sample
             flops *= backend.size
             backend = backend.base
-        for path in self._place.here:
+        for path in self._location.here:
             counts = self.flop_counts.setdefault(path, {})
             counts[name] = counts.get(name, 0) + flops
 
-    def _seen(self) -> bool:
-        return self._counting and threading.get_ident() == self._place.thread
-
-    def _around(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    def on_op(self, op: Any, backend: Any, arrays: tuple, parameters: Any, result: Any) -> None:
+        """Count what an op costs, if it has a formula."""
         formula = self.flop_registry.get(op.name)
-        if formula is None:
-            return call
+        if formula is None or not self.is_here():
+            return
+        if hasattr(formula, "_get_raw"):
+            flops = formula(*arrays, out_val=result, **parameters)
+        else:
+            flops = formula(*map(get_shape, arrays), out_shape=get_shape(result), **parameters)
+        self._count(op.name, flops, backend)
 
-        def counted(*arrays: Any, **parameters: Any) -> Any:
-            result = call(*arrays, **parameters)
-            if self._seen():
-                if hasattr(formula, "_get_raw"):
-                    flops = formula(*arrays, out_val=result, **parameters)
-                else:
-                    shapes = map(get_shape, arrays)
-                    flops = formula(*shapes, out_shape=get_shape(result), **parameters)
-                self._count(op.name, flops, backend)
-            return result
+    def on_node(self, node: Any) -> None:
+        """Remember in which modules a node of the graph was made."""
+        if self.is_here() and self._location.here is not _NOWHERE:
+            self._homes[node] = self._location.here
 
-        return counted
-
-    def _note(self, node: Any) -> None:
-        if self._seen() and self._place.here is not _NOWHERE:
-            self._homes[node] = self._place.here
-
-    def _around_gradient(self, node: Any, call: Callable[[Any], Any], grads: Any) -> Any:
+    def around_gradient(self, node: Any, call: Callable[[Any], Any], grads: Any) -> Any:
         """Count a node's gradient where its forward was.
 
         If the pass is recorded, what the gradient's formula calls is counted instead, and so is
         what a user's function calls, and what a checkpoint computes again.
         """
-        if not self._seen():
+        if not self.is_here():
             return call(grads)
-        place, outside = self._place, self._place.here
-        place.here = self._homes.get(node, _NOWHERE)
+        location, outside = self._location, self._location.here
+        location.here = self._homes.get(node, _NOWHERE)
         try:
             results = call(grads)
             self._count_gradient(node, tuple([result is not None for result in results]))
         finally:
-            place.here = outside
+            location.here = outside
         return results
 
     def _count_gradient(self, node: Any, needs: tuple[bool, ...]) -> None:

@@ -107,7 +107,7 @@ def _box(key: str, label: str, kind: str, node: Any, shape: Any = None) -> Node:
     """A box with the shape, dtype and device of the node's (first) output."""
     native = node.dtypes
     shapes = [(shape, native)]
-    if node.several:
+    if node.multi_output:
         shapes = [pair for pair in zip(node.shapes, native) if pair[0] is not None]
     elif shape is None:
         shapes = [(node.shapes, native)]

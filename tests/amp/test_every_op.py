@@ -18,8 +18,8 @@ import torch
 
 from tests.device import DEVICE
 from tests.op_db import OPS
-from tests.op_db._case import Value, draw, leaves, place
-from tests.op_db._check import each, flat, serves
+from tests.op_db._case import HostTensor, draw, materialize, tree_leaves
+from tests.op_db._check import flatten, parametrize_rows, representable
 from tests.op_db._device import OURS, SELF_CHECK, TORCH
 
 ROWS = [op for op in OPS if "float32" in op.dtypes]
@@ -49,11 +49,11 @@ def outcome(side, op, drawn, kinds, block, make=None):
     kinds = iter(kinds)
 
     def tensor(value, dtype):
-        dtype = next(kinds) if value.follows else dtype
+        dtype = next(kinds) if value.dtype_varies else dtype
         made = make(value, dtype) if make else side.tensor(value.array, dtype)
-        return made.requires_grad_(True) if value.grad and not make else made
+        return made.requires_grad_(True) if value.requires_grad and not make else made
 
-    args, kwargs = place(drawn, side, make=tensor)
+    args, kwargs = materialize(drawn, side, make=tensor)
     with warnings.catch_warnings(), block:
         warnings.simplefilter("ignore")
         try:
@@ -61,7 +61,8 @@ def outcome(side, op, drawn, kinds, block, make=None):
         except Exception:
             return None
     return [
-        side.dtype(leaf) if side.is_tensor(leaf) else type(leaf).__name__ for leaf in flat(result)
+        side.dtype(leaf) if side.is_tensor(leaf) else type(leaf).__name__
+        for leaf in flatten(result)
     ]
 
 
@@ -69,9 +70,9 @@ def trials(op, low):
     """The row's samples that hold tensors of the dtype under test, with dtypes for these."""
     turns: dict[int, int] = {}
     for sample in op.samples:
-        if serves(sample, "float32"):
+        if representable(sample, "float32"):
             drawn = draw(op, sample, "float32")
-            count = len([value for value in leaves(drawn, Value) if value.follows])
+            count = len([value for value in tree_leaves(drawn, HostTensor) if value.dtype_varies])
             turn = turns[count] = turns.get(count, -1) + 1
             for kinds in mixtures(count, low, turn) if count else ():
                 yield sample, drawn, kinds
@@ -81,7 +82,7 @@ def trials(op, low):
 class TestOnTheCpu(unittest.TestCase):
     """What runs in PyTorch runs here, and its results have PyTorch's dtypes."""
 
-    @each([op for op in ROWS if op.name not in OTHERS])
+    @parametrize_rows([op for op in ROWS if op.name not in OTHERS])
     def test(self, op):
         low = "bfloat16"
         for sample, drawn, kinds in trials(op, low):

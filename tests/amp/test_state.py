@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 
 pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="PyTorch's side runs on the CPU")

@@ -273,7 +273,7 @@ def test_to_dlpack(x) -> None:
         assert "dltensor" in repr(x.__dlpack__(**keywords))
 
 
-def test_what_dlpack_cannot_lend() -> None:
+def test_dlpack_refuses_other_objects_gradients_and_devices() -> None:
     with pytest.raises(AttributeError, match="__dlpack__"):
         xp.from_dlpack([1, 2])
     with pytest.raises(BufferError):

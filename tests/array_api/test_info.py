@@ -119,7 +119,7 @@ KINDS = ["bool", "signed integer", "unsigned integer", "integral", "real floatin
 
 @few
 @given(st.sampled_from(ALL), st.lists(st.sampled_from([*KINDS, *ALL]), min_size=1, max_size=3))
-def test_kinds_are_the_judges(name: str, kinds: list[str]) -> None:
+def test_isdtype_agrees_with_array_api_strict(name: str, kinds: list[str]) -> None:
     def asked(namespace):
         words = [kind if kind in KINDS[1:] else getattr(namespace, kind) for kind in kinds]
         dtype = getattr(namespace, name)

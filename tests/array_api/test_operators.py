@@ -165,7 +165,7 @@ def test_python_numbers(data: Any) -> None:
         assert int(x) == int(number)
 
 
-def test_where_pytorch_and_the_standard_differ() -> None:
+def test_operators_are_pytorchs_functions_the_standards() -> None:
     """Operators are PyTorch's, functions of the namespace the standard's."""
     x, number = xp.asarray([-math.inf, -0.0]), xp.asarray(1.0, dtype=xp.float64)
     assert (x + number).dtype is xp.float32 and xp.add(x, number).dtype is xp.float64

@@ -70,7 +70,7 @@ def test_mean(x, keepdims, data) -> None:
 @pytest.mark.parametrize("name", ["var", "std"])
 @few
 @given(hosts(FLOATS, NONEMPTY, small=True), st.booleans(), st.data())
-def test_spread(name, x, keepdims, data) -> None:
+def test_std_and_var_of_drawn_arrays(name, x, keepdims, data) -> None:
     axis = data.draw(axes(x.ndim))
     results = np.zeros(x.shape).sum(axis=axis).size
     correction = data.draw(st.floats(0, 0.99) | st.sampled_from([0, 1, 1.5, 2, 3.5]))

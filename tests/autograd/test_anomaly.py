@@ -8,7 +8,7 @@ import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 
 
 def vector(lib, *values):
@@ -76,7 +76,7 @@ def test_the_line_of_a_failure_is_named():
     assert "# here" in text
 
 
-def test_the_line_of_a_write():
+def test_anomaly_mode_names_the_line_of_an_inplace_write():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with tlc.autograd.set_detect_anomaly(True), pytest.raises(RuntimeError, match="inplace"):

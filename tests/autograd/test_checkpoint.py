@@ -11,7 +11,7 @@ from parameterized import parameterized
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn
 import tensorflow_lite_clone.utils.checkpoint
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 from tests.device import DEVICE
 
 FORMS = [("not reentrant", False), ("reentrant", True)]

@@ -7,7 +7,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn
 import tensorflow_lite_clone.utils.checkpoint
-from tests.autograd.both import raises, same
+from tests.autograd.against_torch import raises, same
 from tests.device import DEVICE
 
 pytestmark = pytest.mark.skipif(

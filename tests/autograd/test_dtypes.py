@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 
 
 def vector(lib, *values, dtype=None, grad=True):

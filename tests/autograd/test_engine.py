@@ -7,7 +7,7 @@ from parameterized import parameterized
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.dispatch import table
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 
 
 def vector(lib, *values, dtype=None, grad=True):
@@ -108,9 +108,7 @@ def test_refused_gradients_of_grad():
 
     def conflicting(lib):
         x = vector(lib)
-        return lib.autograd.grad(
-            x.sum(), vector(lib), allow_unused=False, materialize_grads=True
-        )
+        return lib.autograd.grad(x.sum(), vector(lib), allow_unused=False, materialize_grads=True)
 
     raises(conflicting)
 

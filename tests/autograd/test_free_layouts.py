@@ -86,7 +86,7 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_who_looks_at_memory_finds_it_row_major(look: str) -> None:
+def test_memory_access_materializes_row_major(look: str) -> None:
     y, theirs = convolved(), convolved(oracle)
     assert is_free(y)
     seen, expected = LOOKS[look](y), LOOKS[look](theirs)
@@ -167,7 +167,7 @@ def test_new_tensors_like_a_free_one_copy_nothing() -> None:
     assert is_free(y) and not conversions
 
 
-def test_what_is_dropped_does_not_depend_on_the_layout() -> None:
+def test_dropout_mask_is_independent_of_layout() -> None:
     for function in (F.alpha_dropout, F.feature_alpha_dropout, F.dropout2d):
         found = []
         for look in (False, True):
@@ -356,7 +356,7 @@ def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lent) == 3 and lent[2] is lent[1]
 
 
-def test_what_another_thread_captures_has_no_values_yet() -> None:
+def test_reading_a_tensor_another_thread_captures_raises() -> None:
     made: list[Any] = []
     ready, looked = threading.Event(), threading.Event()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import raises, same
+from tests.autograd.against_torch import raises, same
 
 
 def vector(lib, *values, dtype=None):
@@ -37,7 +37,7 @@ def cube(lib):
 # -- forms of forward ------------------------------------------------------------------------------
 
 
-def test_simple():
+def test_function_apply_and_backward():
     def script(lib):
         x = vector(lib)
         y = cube(lib).apply(x)
@@ -217,7 +217,7 @@ def test_forward_keeps_the_caller_s_mode():
         ("complex", lambda lib, g: (g, g * 1j)),
     ]
 )
-def test_what_backward_returns(name, make):
+def test_function_backward_results_are_checked(name, make):
     def script(lib):
         def forward(ctx, x, y):
             return x + y

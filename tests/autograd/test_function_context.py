@@ -6,7 +6,7 @@ import gc
 import weakref
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 
 
 def vector(lib, *values, dtype=None):

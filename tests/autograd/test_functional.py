@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import raises, same
+from tests.autograd.against_torch import raises, same
 
 
 def vector(lib, *values, grad=False):
@@ -91,9 +91,7 @@ def test_inputs_are_left_alone():
 
 @parameterized.expand(SCALAR)
 def test_hessian(name, f):
-    same(
-        lambda lib: lib.autograd.functional.hessian(lambda x: f(lib, x), vector(lib)), rtol=1e-8
-    )
+    same(lambda lib: lib.autograd.functional.hessian(lambda x: f(lib, x), vector(lib)), rtol=1e-8)
 
 
 def test_hessian_of_tuples():

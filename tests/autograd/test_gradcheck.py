@@ -8,7 +8,7 @@ from parameterized import parameterized
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.autograd import gradcheck, gradgradcheck
 from tensorflow_lite_clone.autograd.gradcheck import GradcheckError
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 
 
 class Cube(tlc.autograd.Function):

@@ -11,7 +11,7 @@ import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 
 
 def vector(lib, *values, dtype=None, grad=True):

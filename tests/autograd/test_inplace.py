@@ -7,9 +7,9 @@ import torch
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 from tests.device import DEVICE
-from tests.nn.both import plain
+from tests.nn.against_torch import plain
 
 NOTICED = "one of the variables needed for gradient computation has been modified by an inplace"
 

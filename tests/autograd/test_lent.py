@@ -61,7 +61,7 @@ def test_a_graph_finds_the_values_that_were_put_back(function):
     assert torch.equal(y.grad, x.grad)
 
 
-def test_what_was_given_up_cannot_be_used():
+def test_released_storage_refuses_use():
     weight, _ = lent(torch.ones(2, 3))
     row = weight[0]
     out = (weight * weight).sum()

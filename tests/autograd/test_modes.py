@@ -7,7 +7,7 @@ import threading
 
 from parameterized import parameterized
 
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 
 
 def vector(lib, *values, dtype=None):

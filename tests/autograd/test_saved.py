@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 
 
 def vector(lib, *values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import same
+from tests.nn.against_torch import same
 
 CASES = {
     "leaf": lambda lib, V: V(lib.ones(2), requires_grad=True),

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import attention
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch.table import served
 
@@ -29,8 +29,9 @@ CASES = {
 @pytest.mark.parametrize("block", [1, 400, 1 << 16])
 @pytest.mark.parametrize("name", CASES)
 def test_attention(monkeypatch, name, block):
-    for constant, value in (("_BLOCK", block), ("_SMALL", 1), ("_EACH", 16)):
-        monkeypatch.setattr(attention, constant, value)
+    monkeypatch.setattr(tuning, "attention_block", block)
+    monkeypatch.setattr(tuning, "attention_small", 1)
+    monkeypatch.setattr(tuning, "attention_per_thread", 16)
     monkeypatch.setattr(flags, "threads", 3)
     before = served["attention", "numpy"], served["attention_backward", "numpy"]
     queries, keys, options = CASES[name]

@@ -12,6 +12,7 @@ from scipy import special
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.backends.numpy import blocks, smooth_activation, threads
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.ops.pointwise import _pointwise
 
@@ -26,7 +27,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def share(work: Callable, size: int, least: int, **kwargs: bool) -> None:
         threads.share(work, size, 1, **kwargs)
 
-    monkeypatch.setattr(blocks, "_CACHED", 3000)
+    monkeypatch.setattr(tuning, "block_elements", 3000)
     monkeypatch.setattr(blocks, "share", share)
     before, flags.threads = flags.threads, 3
     yield
@@ -122,7 +123,7 @@ def test_pointwise_functions_of_many_elements_are_shared(
     handed = []
     share = blocks.share
     monkeypatch.setattr(blocks, "share", lambda *args: handed.append(share(*args)))
-    monkeypatch.setattr(_pointwise, "MANY", 1)
+    monkeypatch.setitem(_pointwise._NAMES, "MANY", 1)
     a, b = np.random.default_rng(11).uniform(1, 50, (2, *SHAPE)).astype(dtype)
     x, y = tlc.from_numpy(a), tlc.from_numpy(b)
     pairs = [

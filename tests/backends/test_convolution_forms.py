@@ -12,10 +12,8 @@ import pytest
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy import (
     convolution,
-    convolution_columns,
-    convolution_depthwise,
-    pooling,
 )
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch.op import TABLE
 
@@ -63,17 +61,15 @@ def small(request: pytest.FixtureRequest) -> Iterator[None]:
     if not request.param:
         yield
         return
-    convolution_columns._plan.cache_clear()
     with (
         mock.patch.object(flags, "threads", 2),
-        mock.patch.object(convolution, "_LEAST_TIME", 1),
-        mock.patch.object(convolution_columns, "_BYTES", 1 << 12),
-        mock.patch.object(convolution_depthwise, "_ELEMENTS", 1 << 7),
-        mock.patch.object(pooling, "_ELEMENTS", 1 << 7),
-        mock.patch.object(pooling, "_LEAST", 1),
+        mock.patch.object(tuning, "convolution_thread_ns", 1),
+        mock.patch.object(tuning, "im2col_bytes", 1 << 12),
+        mock.patch.object(tuning, "depthwise_block", 1 << 7),
+        mock.patch.object(tuning, "pooling_block", 1 << 7),
+        mock.patch.object(tuning, "pooling_per_thread", 1),
     ):
         yield
-    convolution_columns._plan.cache_clear()
 
 
 @pytest.mark.usefixtures("small")

@@ -12,6 +12,7 @@ import pytest
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy import convolution
 from tensorflow_lite_clone.backends.numpy import convolution_winograd as winograd
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tests.device import ACCELERATED
@@ -32,9 +33,9 @@ def transforms(request: pytest.FixtureRequest) -> Iterator[winograd.Transforms]:
         used = CompiledTransforms()
     with (
         mock.patch.object(winograd, "transforms", used),
-        mock.patch.object(winograd, "_LEAST_WINDOWS", 1),
-        mock.patch.object(winograd, "_LEAST_OF_GRADIENT", 1),
-        mock.patch.object(winograd, "_LEAST_TIME", 1),
+        mock.patch.object(tuning, "winograd_windows", 1),
+        mock.patch.object(tuning, "winograd_gradient_windows", 1),
+        mock.patch.object(tuning, "winograd_thread_ns", 1),
         mock.patch.object(flags, "threads", 2),
     ):
         yield used
@@ -68,11 +69,11 @@ def test_agrees(
     shape: tuple, outputs: int, padding: tuple, bias: bool, budget: int, transforms: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(winograd, "_MOST_WASTE", 99)
-    monkeypatch.setattr(winograd, "_NUMBERS", budget)
-    monkeypatch.setattr(winograd, "_WEIGHT_BLOCK", budget)
-    monkeypatch.setattr(winograd, "_GRADIENT_BLOCK", budget)
-    monkeypatch.setattr(winograd, "_MOST_AT_ONCE", budget << 6)
+    monkeypatch.setattr(tuning, "winograd_waste", 99)
+    monkeypatch.setattr(tuning, "winograd_tile_elements", budget)
+    monkeypatch.setattr(tuning, "winograd_weight_block", budget)
+    monkeypatch.setattr(tuning, "winograd_gradient_block", budget)
+    monkeypatch.setattr(tuning, "winograd_single_piece", budget << 6)
     x, w, b = numbers(shape, (outputs, shape[1], 3, 3), (outputs,))
     options = {**PLAIN, "padding": padding}
     served = mock.Mock(wraps=winograd._products)

@@ -48,7 +48,7 @@ def test_softmax_and_its_logarithm(shape: tuple, dtype: type) -> None:
         np.full((2, 3), -math.inf, np.float32),
     ],
 )
-def test_what_is_left_to_the_usual_forms(x: np.ndarray) -> None:
+def test_small_softmax_declines_large_inputs(x: np.ndarray) -> None:
     assert few.softmax(x, 1, False) is NotImplemented
     assert few.softmax(x, 1, True) is NotImplemented
     assert few.softmax(rows((4, 8)), 0, False) is NotImplemented

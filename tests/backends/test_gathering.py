@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import gathering
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch.table import served
 
 
 @pytest.fixture(autouse=True, params=[1, 3])
 def small_blocks(request, monkeypatch):
-    for name, value in (("_LEAST", 1), ("_WIDE", 1), ("_BLOCK", 16), ("_EACH", 8)):
-        monkeypatch.setattr(gathering, name, value)
+    monkeypatch.setattr(tuning, "gather_minimum", 1)
+    monkeypatch.setattr(tuning, "gather_row", 1)
+    monkeypatch.setattr(tuning, "gather_block", 16)
+    monkeypatch.setattr(tuning, "gather_per_thread", 8)
     monkeypatch.setattr(flags, "threads", request.param)
 
 
@@ -97,7 +99,7 @@ def test_gradients_of_rows(name, width):
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("bad", [-1, 5, 2**31 - 1])
-def test_what_is_out_of_bounds_is_told(dtype, bad):
+def test_gather_and_scatter_out_of_bounds_raise(dtype, bad):
     x, src = tlc.zeros(4, 5), tlc.ones(4, 6)
     index = tlc.zeros(4, 6, dtype=getattr(tlc, dtype))
     index[2, 3] = bad

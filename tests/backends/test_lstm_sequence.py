@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import recurrent
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import declined, served
 
 
 @pytest.fixture(autouse=True)
 def few_columns(monkeypatch):
-    monkeypatch.setattr(recurrent, "_SMALL", 1)
+    monkeypatch.setattr(tuning, "lstm_columns", 1)
 
 
 def results(lib, bidirectional, steps=5, twice=False):
@@ -81,7 +81,7 @@ def test_without_biases_and_for_few_columns(monkeypatch):
         return [p.grad.numpy() for p in net.parameters()]
 
     found = both(tlc)
-    monkeypatch.setattr(recurrent, "_SMALL", 8)
+    monkeypatch.setattr(tuning, "lstm_columns", 8)
     before = declined["lstm_sequence", "numpy"]
     for one, other, true in zip(found, both(tlc), both(torch), strict=True):
         np.testing.assert_allclose(one, true, rtol=1e-9)

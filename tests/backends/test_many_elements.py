@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tensorflow_lite_clone.backends.numpy import primitives
-from tensorflow_lite_clone.backends.numpy.primitives import indexing, reductions
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 
 SHAPES = [
@@ -19,9 +19,8 @@ SHAPES = [
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sums(monkeypatch, shape, dtype):
-    monkeypatch.setattr(reductions, "MANY", 1)
-    monkeypatch.setattr(reductions, "_RUN", 8)
-    reductions._run.cache_clear()
+    monkeypatch.setattr(tuning, "blas_sum_elements", 1)
+    monkeypatch.setattr(tuning, "blas_sum_run", 8)
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     x[0, 0] = 1e4
     last = len(shape) - 1
@@ -45,7 +44,7 @@ def test_sums_of_many_rows_are_no_less_exact(shape, axis):
 
 
 def test_sums_of_what_is_not_finite(monkeypatch):
-    monkeypatch.setattr(reductions, "MANY", 1)
+    monkeypatch.setattr(tuning, "blas_sum_elements", 1)
     x = np.ones((4, 128), "f4")
     x[0, 3], x[1, 5], x[2, 7], x[2, 8] = np.inf, np.nan, np.inf, -np.inf
     np.testing.assert_array_equal(primitives.sum(x, axis=1), [np.inf, np.nan, np.nan, 128])
@@ -61,7 +60,7 @@ def test_products_of_rows_that_lie_apart(columns):
 
 
 def test_extremes(monkeypatch):
-    monkeypatch.setattr(reductions, "_EACH", 16)
+    monkeypatch.setattr(tuning, "extremes_per_thread", 16)
     monkeypatch.setattr(flags, "threads", 3)
     x = np.random.default_rng(0).standard_normal((4, 7, 9)).astype("f4")
     x[1, 2, 3] = np.nan
@@ -73,7 +72,7 @@ def test_extremes(monkeypatch):
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
 def test_copies(monkeypatch, axes):
-    monkeypatch.setattr(indexing, "_SHARED", 8)
+    monkeypatch.setattr(tuning, "shared_copy", 8)
     monkeypatch.setattr(flags, "threads", 3)
     for shape in ((5, 140, 600), (1, 9, 11), (2, 0, 3)):
         x = np.arange(np.prod(shape), dtype="i4").reshape(shape).transpose(axes)

@@ -110,7 +110,7 @@ def test_all_threads_count(pool: Pool) -> None:
     assert peaks() == (512, 3072)
 
 
-def test_what_found_no_room_does_not_count(pool: Pool) -> None:
+def test_peak_ignores_failed_allocations(pool: Pool) -> None:
     allocate = memory.counting(pool)
     allocate(1024)
     with pytest.raises(RuntimeError, match="no room"):

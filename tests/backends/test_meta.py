@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 
 
 def told(value: Any, lib: Any) -> Any:

@@ -18,6 +18,7 @@ import pytest
 
 import tensorflow_lite_clone.optim  # noqa: F401  it enters its steps into the table
 from tensorflow_lite_clone.backends import load
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.dispatch.op import TABLE
@@ -171,9 +172,8 @@ SHARED = {
 @compiled
 @pytest.mark.parametrize("name", SHARED)
 def test_results_do_not_depend_on_the_number_of_threads(name: str, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numba import layer
 
-    monkeypatch.setattr(layer, "_PART", 1)
+    monkeypatch.setattr(tuning, "compiled_per_thread", 1)
     op = name.partition(" ")[0], "numba"
     before = table.served[op]
     results = []
@@ -212,11 +212,10 @@ CONVOLUTIONS = [  # images, channels, size, outputs, kernel, stride, padding, di
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
 def test_direct_convolutions(case: tuple, room: int, monkeypatch) -> None:
     """Odd outputs, groups of images that are not equally large, one image, bands of its rows."""
-    from tensorflow_lite_clone.backends.numba import convolution
 
     images, channels, size, outputs, kernel, stride, padding, dilation = case
     monkeypatch.setattr(flags, "threads", 2)
-    monkeypatch.setattr(convolution, "_ROOM", room)
+    monkeypatch.setattr(tuning, "compiled_lines", room)
     numbers = {"stride": stride, "padding": padding, "dilation": dilation, "groups": 1}
     x, w = random(images, channels, *size), random(outputs, channels, *kernel)
     bias = random(outputs)
@@ -242,7 +241,6 @@ def test_direct_convolutions(case: tuple, room: int, monkeypatch) -> None:
 
 @compiled
 def test_convolutions_that_are_left_to_matrix_products(monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numba import convolution
 
     serve = table.overrides["conv", "numba"]
     x, w = random(4, 8, 9, 9), random(8, 8, 3, 3)
@@ -251,8 +249,11 @@ def test_convolutions_that_are_left_to_matrix_products(monkeypatch) -> None:
     one_by_one = {**DIRECT, "padding": (0, 0)}
     assert serve(CPU.F, x, random(8, 8, 1, 1), None, **one_by_one) is NotImplemented
     assert serve(CPU.F, x, random(8, 8, 9, 9), None, **one_by_one) is NotImplemented
-    for limit, many, served in [("_FEW_WEIGHTS", 1, True), ("_MOST_WEIGHTS", 4, False)]:
-        monkeypatch.setattr(convolution, limit, w.size - 1)
+    for limit, many, served in [
+        ("compiled_weights_of_few_pixels", 1, True),
+        ("compiled_weights", 4, False),
+    ]:
+        monkeypatch.setattr(tuning, limit, w.size - 1)
         images = random(many, 8, 25, 25)
         assert (serve(CPU.F, images, w, None, **DIRECT) is not NotImplemented) == served
     assert serve(CPU.F, x, w, None, **DIRECT) is NotImplemented  # of few pixels
@@ -373,9 +374,8 @@ STEPS = [
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(("name", "numbers"), STEPS)
 def test_steps_of_optimizers(name: str, numbers: dict, threads: int, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.numba import layer
 
-    monkeypatch.setattr(layer, "_PART", 8)
+    monkeypatch.setattr(tuning, "compiled_per_thread", 8)
     monkeypatch.setattr(flags, "threads", threads)
     numbers = {"weight_decay": 0.0, "decoupled_weight_decay": False, "maximize": False, **numbers}
     shapes = [(7, 9), (30,)]

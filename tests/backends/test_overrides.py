@@ -120,7 +120,7 @@ def imported(module: str, every: dict[str, ast.Module], seen: set[str]) -> set[s
 
 
 @pytest.mark.parametrize("backend", ["numpy", "numba", "cupy"])
-def test_what_overrides_or_launches_is_imported(backend: str) -> None:
+def test_modules_with_overrides_are_imported(backend: str) -> None:
     """A module that nothing imports would override nothing, and nobody would notice."""
     every = trees(backend)
     called = {"override", "compiled", "Kernel"}

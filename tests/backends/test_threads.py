@@ -76,7 +76,7 @@ def test_an_interrupt_waits_for_all_parts(three: None) -> None:
     assert sorted(done) == [1, 2]
 
 
-def test_what_is_shared_again_stays_in_its_thread(three: None) -> None:
+def test_nested_share_runs_in_its_own_thread(three: None) -> None:
     seen = []
 
     def work(start: int, stop: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tests.bench import language
 from tests.bench.case import Wrap, as_it_is
-from tests.examples.both import names, network
+from tests.examples.against_torch import names, network
 
 MODELS = ("mlp", "cnn", "vit")  # with pictures of digits
 #: Of language models: how many sequences, and how long.

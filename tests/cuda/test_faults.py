@@ -63,7 +63,7 @@ def test_these_do_not_count_from_the_end(name: str) -> None:
         tlc.cuda.synchronize()
 
 
-def test_where_it_is_told() -> None:
+def test_device_faults_are_raised_by_every_wait() -> None:
     x = tlc.zeros(3, device="cuda")
     stream, event = tlc.cuda.Stream(), tlc.cuda.Event()
     waits = [

@@ -94,7 +94,7 @@ def test_operands_that_serve_many_rows(kind: str, shape: tuple[int, ...]) -> Non
         same(ours.float(), expected.float(), 2e-6 if kind == "float32" else 1e-2)
 
 
-def test_what_is_held_is_written() -> None:
+def test_fused_chain_writes_referenced_intermediates() -> None:
     x, y = given((300,), (300,))
 
     def work() -> tuple:

@@ -92,7 +92,7 @@ def test_graphs_share_a_pool() -> None:
 
 
 @pytest.mark.parametrize("what", ["item", "tolist", "mask", "cpu", "tensor", "synchronize"])
-def test_what_waits_is_refused_and_the_process_goes_on(what: str) -> None:
+def test_capture_refuses_synchronization_and_process_continues(what: str) -> None:
     x = tlc.ones(4, device=CUDA)
     (x + 1).mul_(2)
     asks: dict[str, Any] = {

@@ -69,7 +69,7 @@ def test_a_view_shares_memory() -> None:
     lambda y: y.numpy(force=True), lambda y: y[:, 2:], lambda y: y.permute(0, 2, 3, 1),
     lambda y: y.flatten(1), lambda y: y.__dlpack__(), lambda y: y.untyped_storage().data_ptr(),
 ])  # fmt: skip
-def test_who_looks_sees_row_major(look: Any) -> None:
+def test_memory_access_materializes_row_major(look: Any) -> None:
     y = F.conv2d(tensor("cuda", 1, 2, 8, 6, 6), tensor("cuda", 2, 16, 8, 3, 3))
     before = conversions["settled"]
     look(y)

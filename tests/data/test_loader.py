@@ -204,7 +204,7 @@ def test_tensors_are_gathered_in_one_read(name, make):
     assert plain(dataset[3]) == before
 
 
-def test_what_is_not_gathered():
+def test_gather_declines_subclasses_and_other_keys():
     class Doubled(ours.TensorDataset):
         def __getitem__(self, i):
             return tuple(2 * t for t in super().__getitem__(i))
@@ -266,7 +266,7 @@ def test_errors(name, options):
     assert str(mine.value)[:25].lower() == str(reference.value)[:25].lower()
 
 
-def test_what_cannot_be_changed():
+def test_loader_attributes_cannot_be_set_after_init():
     loader = ours.DataLoader(range(3))
     for name in ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset"):
         with pytest.raises(ValueError, match=f"{name} attribute should not be set after"):
@@ -310,7 +310,7 @@ def test_pinning():
     assert next(iter(loader)).pinned == pinning_helps()
 
 
-def test_where_names_live():
+def test_loader_names_are_in_pytorchs_modules():
     from tensorflow_lite_clone.utils.data import dataloader, dataset, distributed, sampler
 
     assert dataloader.default_collate is ours.default_collate is our_rules.default_collate

@@ -6,7 +6,7 @@ import numpy as np
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
-from tests.distributed.worlds import HERE
+from tests.distributed.process_groups import HERE
 
 
 def host(tensor: tlc.Tensor | None) -> object:

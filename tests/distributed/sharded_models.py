@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.fsdp import fully_shard
-from tests.distributed.worlds import HERE
+from tests.distributed.process_groups import HERE
 
 BATCH, LENGTH, WIDTH, WORDS = 8, 5, 12, 11
 STEPS = 20

@@ -63,7 +63,7 @@ def shown(value):
 @pytest.mark.parametrize("kind, options", [("Adam", {}), ("SGD", {"momentum": 0.9})])
 @pytest.mark.parametrize("steps", [0, 2])
 @pytest.mark.parametrize("flat", [False, True])
-def test_what_is_in_them(kind, options, steps, flat):
+def test_state_dict_contents_match_pytorch(kind, options, steps, flat):
     found = []
     for lib in (tlc, torch):
         place = lib.distributed.checkpoint.state_dict

@@ -19,8 +19,8 @@ import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone.distributed.checkpoint import _nested, _pickles, _shards
 from tests.device import DEVICE
-from tests.distributed import test_checkpoint_worlds as worlds
-from tests.distributed.worlds import world
+from tests.distributed import test_checkpoint_resharding as resharding
+from tests.distributed.process_groups import world
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it compiles with what is deprecated
@@ -115,18 +115,18 @@ def test_the_contents_are_told_as_by_torch(tmp_path):
 
 
 def test_torch_reads_what_several_processes_write(tmp_path):
-    world(4).run(worlds.save, str(tmp_path), "grid")
+    world(4).run(resharding.save, str(tmp_path), "grid")
     state = {"pieces": {}, "replicated": {}, "step": 0, "rank 3": 0}
-    for name, shape in worlds.SHAPES.items():
+    for name, shape in resharding.SHAPES.items():
         state["pieces"][name] = torch.zeros(shape, dtype=torch.float64)
         state["replicated"][name] = torch.zeros(shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it loads alone
         torch_dcp.load(state, checkpoint_id=tmp_path, no_dist=True)
     assert state["step"] == 12 and state["rank 3"] == 3
-    for name in worlds.SHAPES:
-        assert same(state["pieces"][name], worlds.whole(name))
-        assert same(state["replicated"][name], worlds.whole(name).to(tlc.float32))
+    for name in resharding.SHAPES:
+        assert same(state["pieces"][name], resharding.whole(name))
+        assert same(state["replicated"][name], resharding.whole(name).to(tlc.float32))
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_load_that_does_not_fit_fails_as_torchs(state, kind, tmp_path):
     assert messages[0] == messages[1]
 
 
-def test_what_the_checkpoint_lacks_may_be_left(tmp_path):
+def test_partial_load_keeps_missing_entries(tmp_path):
     save({"a": 1, "b": 2}, tmp_path / "saved")
     state = {"a": 0, "c": 3}
     load(state, tmp_path / "saved", planner=dcp.DefaultLoadPlanner(allow_partial_load=True))

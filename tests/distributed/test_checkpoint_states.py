@@ -25,7 +25,7 @@ from tensorflow_lite_clone.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-from tests.distributed.worlds import HERE, world, world_here
+from tests.distributed.process_groups import HERE, world, world_here
 
 
 def tensor_parallel(model):
@@ -271,7 +271,7 @@ def test_states_of_submodules():
     assert list(get_model_state_dict(model, **chosen, options=options)) == ["weight", "bias"]
 
 
-def test_what_is_missing_or_does_not_fit():
+def test_set_state_dict_missing_or_mismatched_raises():
     model, optimizer = made()
     weights, states = get_state_dict(model, optimizer)
     with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "0.bias"'):

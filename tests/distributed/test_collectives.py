@@ -8,7 +8,7 @@ import pytest
 
 from tests.device import DEVICE
 from tests.distributed.cases import CASES, run
-from tests.distributed.worlds import gpu_world, world
+from tests.distributed.process_groups import gpu_world, world
 
 # What NCCL does not do: patterns of names of cases, and why.
 NOT_OVER_NCCL = {

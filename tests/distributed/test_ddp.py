@@ -12,8 +12,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.ranks import close, gradients, host, layers, part, samples
-from tests.distributed.worlds import HERE, world_here
 
 SMALL = 1e-4  # MiB: many buckets for small models
 

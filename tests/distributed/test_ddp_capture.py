@@ -9,8 +9,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends, nn
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tests.distributed.process_groups import gpu_world, world
 from tests.distributed.ranks import host, part
-from tests.distributed.worlds import gpu_world, world
 
 SMALL = 1e-4  # MiB
 

@@ -16,8 +16,8 @@ from tensorflow_lite_clone.distributed.algorithms.ddp_comm_hooks import (
 from tensorflow_lite_clone.distributed.algorithms.model_averaging import averagers, utils
 from tensorflow_lite_clone.distributed.optim import PostLocalSGDOptimizer
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.ranks import close, gradients, host, layers, part, samples
-from tests.distributed.worlds import HERE, world_here
 
 
 def gradient(rank, shape):

@@ -12,8 +12,8 @@ from tensorflow_lite_clone.distributed.algorithms import ddp_comm_hooks
 from tensorflow_lite_clone.distributed.algorithms.ddp_comm_hooks import default_hooks
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.ranks import host, part
-from tests.distributed.worlds import HERE, world_here
 
 SMALL = 4e-5  # MiB
 
@@ -145,7 +145,7 @@ def refused(rank, size):
     return found
 
 
-def test_what_is_no_hook():
+def test_invalid_communication_hooks_raise():
     for found in world_here(2).run(refused):
         assert found == [
             "TypeError: Communication hook must be callable.",

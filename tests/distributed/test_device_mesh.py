@@ -10,7 +10,7 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 
 def grid(*shape, names=None):
@@ -181,7 +181,7 @@ def refused(rank, size):
     return errors
 
 
-def test_what_is_refused():
+def test_device_mesh_invalid_arguments_raise():
     for errors in world_here(4).run(refused):
         assert list(errors) == list(ERRORS)
         for name, (kind, message) in errors.items():

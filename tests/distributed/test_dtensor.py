@@ -20,7 +20,7 @@ from tensorflow_lite_clone.distributed.tensor import (
     distribute_module,
     distribute_tensor,
 )
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 PLACEMENTS = {"R": Replicate(), "S0": Shard(0), "S1": Shard(1), "P": Partial()}
 SHAPES = [(5, 7), (2, 8), (1, 3)]  # the last leave processes without anything
@@ -299,7 +299,7 @@ def errors(rank, size):
     return found
 
 
-def test_what_is_refused():
+def test_dtensor_unsupported_calls_raise():
     # Those down to distribute_module are PyTorch's, by type and message.
     expected = [
         "ValueError: `placements` must have the same length as `device_mesh.ndim`! Found placements"

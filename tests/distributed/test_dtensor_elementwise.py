@@ -11,7 +11,7 @@ from tensorflow_lite_clone.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 F = torch.nn.functional
 CALLS = {

@@ -15,7 +15,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as d
 from tests.distributed import bad_calls
-from tests.distributed.worlds import ROOT, World, world
+from tests.distributed.process_groups import ROOT, World, world
 from tests.processes import running
 
 

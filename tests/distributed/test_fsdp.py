@@ -36,8 +36,8 @@ from tensorflow_lite_clone.distributed.fsdp.wrap import (
     wrap,
     wrap_children,
 )
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.sharded_models import Block, batch, model, numbers, train
-from tests.distributed.worlds import HERE, world_here
 
 BLOCKS = ModuleWrapPolicy({Block})
 

@@ -22,8 +22,8 @@ from tensorflow_lite_clone.distributed.fsdp import (
     whole_state_dict,
 )
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
+from tests.distributed.process_groups import HERE, world, world_here
 from tests.distributed.sharded_models import Block, batch, cut, model, numbers, train
-from tests.distributed.worlds import HERE, world, world_here
 
 SIZES = (2, 4)
 

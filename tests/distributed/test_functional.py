@@ -10,7 +10,7 @@ from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone.distributed import _functional_collectives as collectives
 from tensorflow_lite_clone.distributed import nn
 from tensorflow_lite_clone.distributed.nn import functional
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 EVEN, MORE = [2, 2], [1, 3]
 
@@ -171,7 +171,7 @@ def refused(rank, size):
     return errors
 
 
-def test_what_is_refused():
+def test_functional_collectives_invalid_arguments_raise():
     # The first four are PyTorch's messages.
     for errors in world_here(2).run(refused):
         assert errors == [

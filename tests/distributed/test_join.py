@@ -10,8 +10,8 @@ from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorflow_lite_clone.nn.parallel import DistributedDataParallel
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.ranks import host
-from tests.distributed.worlds import HERE, world_here
 
 SMALL = 1e-5  # MiB
 

@@ -47,13 +47,13 @@ def logged(tmp_path, capfd, **how):
     return sorted(out.splitlines()), sorted(err.splitlines()), files
 
 
-def test_what_workers_print_goes_to_files(tmp_path, capfd):
+def test_worker_output_goes_to_files(tmp_path, capfd):
     out, err, files = logged(tmp_path, capfd, redirects=Std.OUT)
     assert (out, err) == ([], ["err 0", "err 1"])
     assert files == {"0/stdout.log": "out 0\n", "1/stdout.log": "out 1\n"}
 
 
-def test_what_workers_print_goes_to_files_and_to_the_console(tmp_path, capfd):
+def test_worker_output_goes_to_files_and_console(tmp_path, capfd):
     out, err, files = logged(tmp_path, capfd, tee={1: Std.ALL}, redirects={0: Std.ERR})
     assert out == ["[default1]:out 1", "out 0"] and err == ["[default1]:err 1"]
     assert files == {

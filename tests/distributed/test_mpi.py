@@ -11,7 +11,7 @@ import pytest
 
 from tensorflow_lite_clone.distributed import mpi
 from tests.distributed.cases import CASES
-from tests.distributed.mpi_worlds import launch, launcher
+from tests.distributed.mpi_process_groups import launch, launcher
 
 needs_mpi = [
     pytest.mark.mpi,

@@ -10,7 +10,7 @@ import torch.distributed  # noqa: F401
 
 import tensorflow_lite_clone as tlc
 from tests.dropin.programs import printed
-from tests.nn.both import outcome
+from tests.nn.against_torch import outcome
 
 
 @pytest.fixture

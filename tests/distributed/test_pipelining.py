@@ -18,7 +18,7 @@ from tensorflow_lite_clone.distributed.pipelining import (
     ScheduleInterleaved1F1B,
     ScheduleLoopedBFS,
 )
-from tests.distributed.worlds import HERE, gpu_world, world_here
+from tests.distributed.process_groups import HERE, gpu_world, world_here
 
 SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 SEVERAL = {"interleaved": ScheduleInterleaved1F1B, "looped": ScheduleLoopedBFS}

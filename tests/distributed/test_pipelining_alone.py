@@ -16,7 +16,7 @@ from tensorflow_lite_clone.distributed.pipelining import (
     ScheduleInterleaved1F1B,
 )
 from tensorflow_lite_clone.distributed.pipelining.microbatch import TensorChunkSpec, _Replicate
-from tests.distributed.worlds import world
+from tests.distributed.process_groups import world
 
 mse = nn.functional.mse_loss
 x, y = torch.ones(8, 3), torch.ones(8, 2)

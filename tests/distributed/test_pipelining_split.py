@@ -143,7 +143,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_computed_between_modules_is_refused(case):
+def test_split_refuses_computation_between_modules(case):
     how, message = REFUSED[case]
     model, x = Between(how).to(DEVICE), batch()
     with pytest.raises(ValueError, match=message):

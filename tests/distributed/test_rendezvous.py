@@ -73,7 +73,7 @@ def test_a_second_meeting_does_not_see_the_first_ones_keys(url):
 @pytest.mark.parametrize("here, size, missing", [([0, 2], 4, "ranks 1 and 3 of 4"),
                                                  ([0], 2, "rank 1 of 2"),
                                                  ([0, 1], 5, "ranks 2, 3 and 4 of 5")])  # fmt: skip
-def test_who_is_missing_is_named(here, size, missing, url):
+def test_rendezvous_timeout_names_missing_ranks(here, size, missing, url):
     for rank, error in zip(here, meet(url, here, size, timedelta(milliseconds=300)), strict=True):
         assert isinstance(error, DistStoreError)
         assert f"{missing} did not come within 0.3 seconds; this is rank {rank}" in str(error)

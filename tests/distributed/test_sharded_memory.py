@@ -12,8 +12,8 @@ import pytest
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.fsdp import fully_shard
+from tests.distributed.process_groups import HERE, gpu_world, world
 from tests.distributed.sharded_models import batch, cut, model
-from tests.distributed.worlds import HERE, gpu_world, world
 
 SIZES = (2, 4)
 

@@ -82,7 +82,7 @@ def test_keys_are_counted(store):
     assert store.num_keys() == before + 1
 
 
-def test_what_is_missing_is_named_in_time(store):
+def test_store_wait_timeout_names_missing_keys(store):
     store.set("there", "")
     began = time.monotonic()
     with pytest.raises(dist.DistStoreError):
@@ -102,7 +102,7 @@ def test_what_is_missing_is_named_in_time(store):
         assert time.monotonic() - began < 5
 
 
-def test_who_waits_is_woken(store):
+def test_store_set_wakes_waiters(store):
     store.set_timeout(timedelta(seconds=20))
     with ThreadPoolExecutor(3) as threads:
         got = [threads.submit(store.get, "late") for _ in range(2)]

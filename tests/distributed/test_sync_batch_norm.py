@@ -8,8 +8,8 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as dist
 from tensorflow_lite_clone import nn
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.ranks import host
-from tests.distributed.worlds import HERE, world_here
 
 SHAPES = {2: (), 3: (5,), 4: (2, 3), 5: (2, 1, 2)}
 

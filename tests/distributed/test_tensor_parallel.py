@@ -28,7 +28,7 @@ from tests.distributed.cut_models import (
     Attention,
     worst,
 )
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 
 def counted(rank, size, plan):

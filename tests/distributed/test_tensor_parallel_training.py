@@ -26,7 +26,7 @@ from tests.distributed.cut_models import (
     step,
     worst,
 )
-from tests.distributed.worlds import HERE, world_here
+from tests.distributed.process_groups import HERE, world_here
 
 
 def trained(rank, size, plan, grid, hidden):

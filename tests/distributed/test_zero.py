@@ -17,8 +17,8 @@ from tensorflow_lite_clone.distributed.optim import (
     PostLocalSGDOptimizer,
     ZeroRedundancyOptimizer,
 )
+from tests.distributed.process_groups import HERE, world_here
 from tests.distributed.sharded_models import batch, model, numbers
-from tests.distributed.worlds import HERE, world_here
 
 STEPS = 6
 CLASSES = {"AdamW": torch.optim.AdamW, "SGD": torch.optim.SGD}

@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any
 
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 
 ATTRIBUTES = ("batch_shape", "event_shape", "has_rsample", "has_enumerate_support")

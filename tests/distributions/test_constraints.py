@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.distributions.both import raises, same
+from tests.distributions.against_torch import raises, same
 from tests.distributions.test_families import attempt
 
 NUMBERS = [-2.0, -1.0, -1e-7, 0.0, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0, float("inf"), float("nan")]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.distributions.both import raises, same
+from tests.distributions.against_torch import raises, same
 from tests.distributions.test_families import attempt
 
 NAN = float("nan")

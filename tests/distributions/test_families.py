@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.distributions.both import TOLERANCE, same
+from tests.distributions.against_torch import TOLERANCE, same
 from tests.distributions.families import FAMILIES, Family
 
 PROPERTIES = (

@@ -6,7 +6,7 @@ import pytest
 from parameterized import parameterized
 
 from tensorflow_lite_clone import special
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 from tests.distributions.compare import (
     check_attributes,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.distributions.both import raises, same
+from tests.distributions.against_torch import raises, same
 from tests.distributions.families import FAMILIES, PROBS, SCALE
 from tests.distributions.test_families import attempt, maker
 

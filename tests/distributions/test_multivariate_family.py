@@ -7,7 +7,7 @@ import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 from tests.distributions.compare import (
     check_attributes,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.distributions.both import raises, same
+from tests.distributions.against_torch import raises, same
 from tests.distributions.test_families import attempt
 
 X = [[0.1, 0.2, 0.3], [-1.0, 0.0, 2.0], [0.4, -0.7, 1.1]]

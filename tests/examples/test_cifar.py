@@ -15,7 +15,7 @@ import tensorflow_lite_clone as tlc
 from examples.cifar import data, train
 from examples.cifar.models import MODELS, resnet18, resnet20
 from tests.device import DEVICE
-from tests.examples.both import ROOT, copy_for_torch, run
+from tests.examples.against_torch import ROOT, copy_for_torch, run
 from tests.examples.pictures import write_cifar10
 
 REAL = os.environ.get(data.PLACE)

@@ -18,8 +18,8 @@ from examples.cifar.models import StudyNet
 from examples.cifar.step import Captured
 from examples.world import World, alone
 from tests.device import DEVICE
-from tests.distributed.worlds import gpu_world, world
-from tests.examples.both import ROOT, run
+from tests.distributed.process_groups import gpu_world, world
+from tests.examples.against_torch import ROOT, run
 from tests.examples.pictures import write_cifar10
 
 BATCH = 8

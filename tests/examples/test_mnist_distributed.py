@@ -17,8 +17,8 @@ from examples.mnist import usage
 from examples.mnist.distributed import train
 from examples.world import own_device
 from tests.device import DEVICE
-from tests.distributed.mpi_worlds import OPTIONS, launcher
-from tests.examples.both import ROOT, run
+from tests.distributed.mpi_process_groups import OPTIONS, launcher
+from tests.examples.against_torch import ROOT, run
 
 KIND = "cuda" if DEVICE == "cuda" else "cpu"
 LAUNCHER = ("tensorflow_lite_clone.distributed.run", "--nproc_per_node=2", "-m")

@@ -12,7 +12,7 @@ import pytest
 from parameterized import parameterized
 
 from tensorflow_lite_clone.utils.runs import Reader
-from tests.examples.both import ROOT, copy_for_torch, run
+from tests.examples.against_torch import ROOT, copy_for_torch, run
 
 
 class ParityTest(unittest.TestCase):

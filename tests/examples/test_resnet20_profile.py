@@ -24,7 +24,7 @@ from examples.resnet20_profile import report, study
 from examples.resnet20_profile.placement import first_convolutions_on
 from examples.resnet20_profile.subject import network, picture
 from tests.device import DEVICE
-from tests.examples.both import ROOT
+from tests.examples.against_torch import ROOT
 from tests.examples.pictures import write_cifar10
 
 PNG = b"\x89PNG"

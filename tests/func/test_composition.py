@@ -8,7 +8,7 @@ import torch
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import Failure, same
+from tests.autograd.against_torch import Failure, same
 from tests.func.numbers import filled, normal
 
 

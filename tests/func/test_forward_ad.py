@@ -6,7 +6,7 @@ import importlib
 
 from parameterized import parameterized
 
-from tests.autograd.both import Failure, same
+from tests.autograd.against_torch import Failure, same
 
 
 def forward_ad(lib):

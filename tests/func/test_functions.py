@@ -5,7 +5,7 @@ from __future__ import annotations
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import Failure, raises, same
+from tests.autograd.against_torch import Failure, raises, same
 
 
 def matrix(lib, grad=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import Failure, attempt, same
+from tests.autograd.against_torch import Failure, attempt, same
 
 
 def vector(lib, *values, grad=False):

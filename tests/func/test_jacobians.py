@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import Failure, same
+from tests.autograd.against_torch import Failure, same
 from tests.func.numbers import filled, normal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import raises, same
+from tests.autograd.against_torch import raises, same
 from tests.func.numbers import filled
 
 

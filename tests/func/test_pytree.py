@@ -7,7 +7,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 from parameterized import parameterized
 
-from tests.autograd.both import raises, same
+from tests.autograd.against_torch import raises, same
 
 Point = namedtuple("Point", "x y")
 

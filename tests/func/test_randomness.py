@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameterized import parameterized
 
-from tests.autograd.both import Failure, raises, same
+from tests.autograd.against_torch import Failure, raises, same
 from tests.device import DEVICE
 
 # Function of the sample: with it as the input, and of a tensor that is not mapped over.

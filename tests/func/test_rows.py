@@ -9,8 +9,17 @@ import numpy as np
 import torch
 
 from tests.op_db import OPS
-from tests.op_db._case import FLOATS, Here, Name, Value, draw, leaves, place, tree_map
-from tests.op_db._check import about, each, flat, serves
+from tests.op_db._case import (
+    FLOATS,
+    Attribute,
+    DeviceUnderTest,
+    HostTensor,
+    draw,
+    materialize,
+    tree_leaves,
+    tree_map,
+)
+from tests.op_db._check import failure_note, flatten, parametrize_rows, representable
 from tests.op_db._device import OURS, TORCH, tlc
 
 SAMPLES = 3
@@ -36,30 +45,32 @@ WRITES_CONSTANTS = ("F.batch_norm.training", "F.instance_norm.running")
 DIFFERENTIABLE = [
     op
     for op in OPS
-    if op.grad and "float64" in op.dtypes and op.name not in (*REFUSED, *WRITES_CONSTANTS)
+    if op.supports_autograd
+    and "float64" in op.dtypes
+    and op.name not in (*REFUSED, *WRITES_CONSTANTS)
 ]
 
 
-def floating(value: Value) -> bool:
+def floating(value: HostTensor) -> bool:
     """Whether a drawn tensor is one of numbers that the row computes with."""
-    return value.arg.literal is None and value.dtype in FLOATS
+    return value.spec.literal is None and value.dtype in FLOATS
 
 
-def variable(value: Value) -> bool:
+def variable(value: HostTensor) -> bool:
     """Whether the row's derivative by a tensor is looked at."""
-    return floating(value) and value.grad
+    return floating(value) and value.requires_grad
 
 
-def every(value: Value) -> bool:
+def every(value: HostTensor) -> bool:
     """Whether a tensor is drawn at all."""
-    return value.arg.literal is None
+    return value.spec.literal is None
 
 
 def samples_of(drawn, mapped):
     """The arguments of every sample: what is mapped over has its elements rolled."""
 
     def rolled(leaf, number):
-        if not (isinstance(leaf, Value) and mapped(leaf)):
+        if not (isinstance(leaf, HostTensor) and mapped(leaf)):
             return leaf
         array = np.roll(leaf.array.ravel(), number).reshape(leaf.array.shape)
         return leaf._replace(array=array)
@@ -71,21 +82,21 @@ def samples_of(drawn, mapped):
 
 
 def tensors(result, side) -> list:
-    return [leaf for leaf in flat(result) if side.is_tensor(leaf)]
+    return [leaf for leaf in flatten(result) if side.is_tensor(leaf)]
 
 
 def looped(op, versions, side=TORCH) -> list:
     """What a loop over the samples gives, stacked."""
     rows = []
     for version in versions:
-        args, kwargs = place(version, side)
+        args, kwargs = materialize(version, side)
         rows.append(tensors(side.run(op, args, kwargs), side))
     return [torch.stack(column) for column in zip(*rows, strict=True)]
 
 
 def inputs(versions, mapped) -> list:
     """Our stacked tensors to map over."""
-    columns = zip(*[leaves(version, Value) for version in versions], strict=True)
+    columns = zip(*[tree_leaves(version, HostTensor) for version in versions], strict=True)
     return [
         OURS.tensor(np.stack([value.array for value in column]), column[0].dtype)
         for column in columns
@@ -100,11 +111,11 @@ def function(op, drawn, mapped):
         rest = iter(given)
 
         def leaf(item):
-            if isinstance(item, Value):
+            if isinstance(item, HostTensor):
                 return next(rest) if mapped(item) else OURS.tensor(item.array, item.dtype)
-            if isinstance(item, Here):
+            if isinstance(item, DeviceUnderTest):
                 return OURS.device
-            return getattr(tlc, item.name) if isinstance(item, Name) else item
+            return getattr(tlc, item.name) if isinstance(item, Attribute) else item
 
         args, kwargs = tree_map(leaf, drawn)
         return tuple(tensors(op.run(tlc, args, kwargs), OURS))
@@ -116,10 +127,10 @@ def cases(op):
     """Per sample of the row the drawn arguments, and which of them are mapped over."""
     dtype = "float64" if "float64" in op.dtypes else op.dtypes[0]
     for sample in op.samples:
-        if not serves(sample, dtype):
+        if not representable(sample, dtype):
             continue
         drawn = draw(op, sample, dtype)
-        values = leaves(drawn, Value)
+        values = tree_leaves(drawn, HostTensor)
         ways = [floating] if all(map(every, values)) and all(map(floating, values)) else [
             floating, every
         ]  # fmt: skip
@@ -129,10 +140,10 @@ def cases(op):
 
 
 class TestRows(unittest.TestCase):
-    @each(OPS)
+    @parametrize_rows(OPS)
     def test_values(self, op):
         for sample, drawn, mapped in cases(op):
-            with about(sample, mapped.__name__), warnings.catch_warnings():
+            with failure_note(sample, mapped.__name__), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 versions = samples_of(drawn, mapped)
                 try:
@@ -154,14 +165,16 @@ class TestRows(unittest.TestCase):
                         rtol=max(relative, 1e-9), atol=max(absolute, 1e-11),
                     )  # fmt: skip
 
-    @each(DIFFERENTIABLE)
+    @parametrize_rows(DIFFERENTIABLE)
     def test_gradients(self, op):
         for sample, drawn, mapped in cases(op):
-            if sample.mode == "forward" or mapped is every or not any(
-                map(variable, leaves(drawn, Value))
+            if (
+                sample.mode == "forward"
+                or mapped is every
+                or not any(map(variable, tree_leaves(drawn, HostTensor)))
             ):
                 continue
-            with about(sample), warnings.catch_warnings():
+            with failure_note(sample), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 versions = samples_of(drawn, variable)
                 expected = gradients(op, versions)
@@ -204,7 +217,7 @@ def gradients(op, versions):
                 made.append(tensor.requires_grad_())
             return tensor
 
-        args, kwargs = place(version, TORCH, make=make)
+        args, kwargs = materialize(version, TORCH, make=make)
         try:
             results = [y for y in tensors(TORCH.run(op, args, kwargs), TORCH) if y.requires_grad]
             if not results:

@@ -14,8 +14,8 @@ import torch
 
 from tests.func.test_rows import REFUSED, SAMPLES, floating, tensors
 from tests.op_db import OPS
-from tests.op_db._case import Here, Name, Value, draw, leaves, tree_map
-from tests.op_db._check import about, each, serves
+from tests.op_db._case import Attribute, DeviceUnderTest, HostTensor, draw, tree_leaves, tree_map
+from tests.op_db._check import failure_note, parametrize_rows, representable
 from tests.op_db._device import OURS, TORCH, tlc
 
 #: Row -> why it raises here, or something else, for samples that PyTorch computes.
@@ -71,18 +71,18 @@ def rolled(value, number):
 
 def caller(op, drawn, which, side, module):
     """The row's call with the mapped tensors as arguments."""
-    values = leaves(drawn, Value)
+    values = tree_leaves(drawn, HostTensor)
 
     def call(*given):
         rest, numbers = dict(zip(which, given, strict=True)), iter(range(len(values)))
 
         def leaf(item):
-            if isinstance(item, Value):
+            if isinstance(item, HostTensor):
                 number = next(numbers)
                 return rest[number] if number in rest else side.tensor(item.array, item.dtype)
-            if isinstance(item, Here):
+            if isinstance(item, DeviceUnderTest):
                 return side.device
-            return getattr(module, item.name) if isinstance(item, Name) else item
+            return getattr(module, item.name) if isinstance(item, Attribute) else item
 
         args, kwargs = tree_map(leaf, drawn)
         return tuple(tensors(op.run(module, args, kwargs), side))
@@ -94,7 +94,7 @@ def mapped(op, drawn, which, side, module, nested=False):
     """What vmap gives or raises: samples in the last dimension, or twice in the first ones."""
     given = []
     for number in which:
-        value = leaves(drawn, Value)[number]
+        value = tree_leaves(drawn, HostTensor)[number]
         if nested:
             grid = [[rolled(value, i + 2 * j) for j in range(2)] for i in range(2)]
             given.append(side.tensor(np.array(grid), value.dtype))
@@ -112,7 +112,7 @@ def mapped(op, drawn, which, side, module, nested=False):
 def looped(op, drawn, which, nested=False):
     """What a loop in PyTorch gives, or None where it cannot be stacked."""
     call = caller(op, drawn, which, TORCH, torch)
-    values = leaves(drawn, Value)
+    values = tree_leaves(drawn, HostTensor)
     rows = []
     numbers = [i + 2 * j for i in range(2) for j in range(2)] if nested else range(SAMPLES)
     try:
@@ -129,7 +129,7 @@ def samples(op):
     """The row's samples and their drawn arguments."""
     dtype = "float64" if "float64" in op.dtypes else op.dtypes[0]
     for sample in op.samples:
-        if serves(sample, dtype):
+        if representable(sample, dtype):
             yield sample, draw(op, sample, dtype)
 
 
@@ -143,11 +143,11 @@ class TestWays(unittest.TestCase):
                 rtol=max(relative, 1e-9), atol=max(absolute, 1e-11),
             )  # fmt: skip
 
-    @each([op for op in OPS if op.name not in LEFT_OUT])
+    @parametrize_rows([op for op in OPS if op.name not in LEFT_OUT])
     def test_each_tensor(self, op):
         for sample, drawn in samples(op):
-            for number in range(min(FIRST, len(leaves(drawn, Value)))):
-                with about(sample, number), warnings.catch_warnings():
+            for number in range(min(FIRST, len(tree_leaves(drawn, HostTensor)))):
+                with failure_note(sample, number), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     found = mapped(op, drawn, [number], OURS, tlc)
                     wanted = mapped(op, drawn, [number], TORCH, torch)
@@ -164,13 +164,13 @@ class TestWays(unittest.TestCase):
                     elif expected is not None:
                         self.compare(op, found, expected)
 
-    @each(OPS)
+    @parametrize_rows(OPS)
     def test_nested(self, op):
         for sample, drawn in samples(op):
-            which = [n for n, value in enumerate(leaves(drawn, Value)) if floating(value)]
+            which = [n for n, value in enumerate(tree_leaves(drawn, HostTensor)) if floating(value)]
             if not which:
                 continue
-            with about(sample), warnings.catch_warnings():
+            with failure_note(sample), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 expected = looped(op, drawn, which, nested=True)
                 if expected is None:

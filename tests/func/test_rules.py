@@ -10,7 +10,7 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tensorflow_lite_clone.func.batching.words import rule_of
-from tests.autograd.both import Failure, same
+from tests.autograd.against_torch import Failure, same
 from tests.func.numbers import normal
 
 #: What is called for each sample, as in PyTorch, or used by no op.

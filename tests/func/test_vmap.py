@@ -10,7 +10,7 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.func.batching import backend as backend_module
 from tensorflow_lite_clone.func.batching.words import announced
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 
 
 def matrix(lib, grad=False):

@@ -6,15 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.sources import PACKAGE, imports, module_name, modules
+from tests.house.sources import (
+    PACKAGE,
+    WILDCARD,
+    all_imports,
+    arrows,
+    arrows_of_packages,
+    circles,
+    imports,
+    is_lazy_loading,
+    module_name,
+    modules,
+    package_of,
+)
 
 # From the bottom up. A room may import the rooms of lower layers, never one above it or beside it.
+# A part of a room that is made of rooms above it, where PyTorch's names put it, stands there, too.
 LAYERS: list[set[str]] = [
-    {"_command", "absent_devices", "core", "futures", "version"},
+    {"_command", "core", "futures", "version"},
     {"dispatch", "torch_version"},
+    {"trace"},
     {"kernels"},
     {"backends"},
-    {"storage"},
+    {"kernels.check", "kernels.listing", "storage"},
+    {"kernels.__main__"},
     {"tensor"},
     {"autograd"},
     {"ops"},
@@ -31,45 +46,29 @@ LAYERS: list[set[str]] = [
         "sparse",
         "special",
     },  # fmt: skip
-    {"cuda", "distributions", "multiprocessing", "nn", "optim", "random", "serialization"},
+    {"cpu", "cuda", "distributions", "multiprocessing", "random", "serialization"},
+    {"accelerator"},
+    {"nn"},
+    {"optim"},
     {"hub"},
     {"utils"},
-    {"cpu", "testing", "types"},
-    {"accelerator"},
-    {"amp", "compiler", "func", "jit", "library", "overrides"},
+    {"testing"},
+    {"amp", "func", "jit", "library", "overrides"},
     {"_subclasses"},
     {"fx"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
-    {
-        "_C",
-        "_utils",
-        "__config__",
-        "__future__",
-        "_dynamo",
-        "_functorch",
-        "_inductor",
-        "_jit_internal",
-        "_ops",
-        "_tensor_str",
-    },
+    {"nn.parallel.distributed"},
+    {"distributed.checkpoint", "distributed.pipelining"},
+    {"_dynamo", "_functorch", "compat"},
     {"dropin"},
     {"__init__"},
-    {"__main__"},
+    {"__main__", "dropin.path"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 
-# (from, to): a room that may import one beside or above it, and why.
-ALLOWED: dict[tuple[str, str], str] = {
-    ("autograd", "profiler"): "torch.autograd.profiler is an older name of parts of torch.profiler",
-    ("cuda", "amp"): "torch.cuda.amp is an older name of parts of torch.amp",
-    ("dropin", "__init__"): "what stands for PyTorch on the path of a process starts the package",
-    ("cuda", "nn"): "torch.cuda.comm is an older name of torch.nn.parallel.comm",
-    ("nn", "accelerator"): "DataParallel is on the devices that there are",
-    ("nn", "distributed"): "DistributedDataParallel is in the group that there is",
-    ("nn", "func"): "gradients per sample and functions of scores are mapped calls",
-    ("optim", "nn"): "optim.swa_utils averages modules",
-    ("nn", "linalg"): "orthogonal initial values need a QR decomposition",
-}
+# (from, to): a room that may import one beside or above it, and why. What lies above is called by
+# `core.late_bound`, or registers itself with what lies below.
+ALLOWED: dict[tuple[str, str], str] = {}
 
 # Outside library -> the rooms that may import it.
 OUTSIDE = {
@@ -82,7 +81,7 @@ OUTSIDE = {
         "serialization", "utils.data", "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
-    "numba": ("backends.numba.kernels",),
+    "numba": ("backends.numba.kernels", "backends.numba.layer"),
     "llvmlite": ("backends.numba.kernels",),
     "torch": (),
     "scipy": ("backends.numpy", "vision.datasets.svhn"),
@@ -97,15 +96,6 @@ LOCAL: dict[str, dict[str, str]] = {
     },
     "tensorflow_lite_clone.nn.init": {
         "tensorflow_lite_clone.linalg": "needed by orthogonal initial values only",
-    },
-    "tensorflow_lite_clone.nn.modules.batchnorm": {
-        "tensorflow_lite_clone.distributed.sync_batch_norm": "needed where there is a group only",
-    },
-    "tensorflow_lite_clone.nn.attention._block_mask": {
-        "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
-    },
-    "tensorflow_lite_clone.nn.utils._per_sample_grad": {
-        "tensorflow_lite_clone.func": "vmap lies above, and is needed by few",
     },
     "tensorflow_lite_clone.backends": {
         "importlib.metadata": "slow, and needed for devices of other packages only",
@@ -129,6 +119,44 @@ LOCAL: dict[str, dict[str, str]] = {
         "tensorflow_lite_clone.vision._download": "HTTP is slow to import",
     },
 }
+# Modules that import others by string: module -> {what, `*` for any: why}. Packages need no entry
+# for their own modules: public parts are imported when they are named, so that the face is fast.
+BY_STRING: dict[str, dict[str, str]] = {
+    "tensorflow_lite_clone.backends": {
+        WILDCARD: "the folder of a device is found by the device's name, as are those of others",
+    },
+    "tensorflow_lite_clone.backends.numba.layer": {
+        "numba": "an optional extra",
+        WILDCARD: "a module of kernels is imported with Numba, when the first kernel is needed",
+    },
+    "tensorflow_lite_clone.backends.numpy.loading": {
+        "numpy": "imported between settings of its threads, by whoever is first",
+    },
+    "tensorflow_lite_clone.core.files": {"fcntl": "not on every system"},
+    "tensorflow_lite_clone.cuda._devices": {
+        "tensorflow_lite_clone.backends.cupy": "needs CuPy",
+        "tensorflow_lite_clone.backends.cupy.runtime": "needs CuPy",
+    },
+    "tensorflow_lite_clone.fx._execution": {
+        WILDCARD: "what code of a graph imports below torch",
+    },
+    "tensorflow_lite_clone.dropin.finder": {
+        "tensorflow_lite_clone.vision": "stands for torchvision",
+        WILDCARD: "what a program imports below torch",
+    },
+    "tensorflow_lite_clone.hub": {"hubconf.py": "a file of the user's"},
+    "tensorflow_lite_clone.kernels.check": {
+        "tensorflow_lite_clone.backends.cupy.nvrtc": "needs CuPy",
+    },
+    "tensorflow_lite_clone.kernels.listing": {
+        "tensorflow_lite_clone.backends.cupy.overrides": "needs CuPy",
+    },
+    "tensorflow_lite_clone.onnx._program": {WILDCARD: "onnx and onnxruntime, optional extras"},
+    "tensorflow_lite_clone.overrides": {
+        WILDCARD: "the public namespaces, all of which a program asks for at once",
+    },
+    "tensorflow_lite_clone.serialization._names": {WILDCARD: "what a checkpoint names"},
+}
 # These may be imported where they are used, by any module: optional extras, and one that few need.
 EXTRAS = {
     "matplotlib", "mpi4py", "tabulate", "tqdm", "cupy", "PIL", "rich", "scipy", "threadpoolctl",
@@ -136,9 +164,10 @@ EXTRAS = {
 
 
 def room(module: str) -> str:
-    """The room a module of the package lives in: the name below the package."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else "__init__"
+    """The room a module of the package lives in: the name below the package, or a part of it."""
+    parts = module.split(".")[1:] or ["__init__"]
+    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return next((name for name in names if name in LEVEL), parts[0])
 
 
 def inside(module: str, places: tuple[str, ...]) -> bool:
@@ -148,13 +177,17 @@ def inside(module: str, places: tuple[str, ...]) -> bool:
 
 def problems(module: str, path: Path, known: set[str]) -> list[str]:
     """What is wrong with a module's imports, a line each."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    package = package_of(module, path)
     own = room(module)
     if own not in LEVEL:
         return [f"{module}: the room {own!r} has no place in LAYERS"]
     found = []
-    for target, line, local, typing in imports(path.read_text(), package, known):
-        where = f"{path.name}:{line} ({module}) imports {target}"
+    for each in imports(path.read_text(), module, package, known):
+        target, line, local, typing, string = each
+        if is_lazy_loading(module, path, each):
+            continue
+        how = "imports by string" if string else "imports"
+        where = f"{path.name}:{line} ({module}) {how} {target}"
         library = target.partition(".")[0]
         if library in OUTSIDE and not typing and not inside(module, OUTSIDE[library]):
             found.append(f"{where}, which is allowed in {OUTSIDE[library] or 'no room'} only")
@@ -162,7 +195,10 @@ def problems(module: str, path: Path, known: set[str]) -> list[str]:
             other = room(target)
             if other != own and LEVEL.get(other, 99) >= LEVEL[own] and (own, other) not in ALLOWED:
                 found.append(f"{where}: {own} lies below or beside {other}")
-        if local and library not in EXTRAS and target not in LOCAL.get(module, {}):
+        if string:
+            if target not in BY_STRING.get(module, {}):
+                found.append(f"{where}, for which BY_STRING has no reason")
+        elif local and library not in EXTRAS and target not in LOCAL.get(module, {}):
             found.append(f"{where} inside a function")
     return found
 
@@ -184,6 +220,10 @@ SAMPLES = {
     "storage": ("import tensorflow_lite_clone.tensor\n", "below or beside tensor"),
     "attic.old": ("x = 1\n", "no place in LAYERS"),
     "core": ("from . import device\nfrom .. import ops\n", "below or beside ops"),
+    "tensor": ('importlib.import_module("tensorflow_lite_clone.ops")\n', "below or beside ops"),
+    "autograd": ('import_module(f"{__package__}.ops.{name}")\n', "below or beside ops"),
+    "dispatch": ('LATER = {"sum": "tensorflow_lite_clone.ops"}\n', "below or beside ops"),
+    "vision": ("import_module(name)\n", "BY_STRING has no reason"),
 }
 
 
@@ -197,7 +237,7 @@ def test_a_wrong_import_is_noticed(name: str, tmp_path: Path) -> None:
     path.write_text(source)
     known = {f"{PACKAGE}.ops", f"{PACKAGE}.core.device"}
     found = problems(module_name(path, tmp_path), path, known)
-    assert len(found) == 1
+    assert len(found) == 1 + (" by string " in found[0] and "BY_STRING" not in found[0])
     assert expected in found[0]
 
 
@@ -210,18 +250,59 @@ def test_imports_for_types_only_are_free(tmp_path: Path) -> None:
     assert problems(f"{PACKAGE}.core.shape", path, set()) == []
 
 
+def test_protocols_are_for_type_checkers_alone() -> None:
+    protocols = f"{PACKAGE}.core.protocols"
+    importers = {
+        (name, found.typing)
+        for name, path in MODULES.items()
+        for found in imports(path.read_text(), name, name.rpartition(".")[0], set(MODULES))
+        if found.module == protocols
+    }
+    assert importers and all(typing for _, typing in importers), importers
+
+
 def test_every_exception_is_in_use() -> None:
-    stale = [
-        f"{module} no longer imports {target} inside a function"
-        for module, targets in LOCAL.items()
-        for target in targets
-        if not any(
-            found.local and found.module == target
-            for found in imports(
-                MODULES[module].read_text(),
-                module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0],
-                set(MODULES),
+    stale = (
+        [
+            f"{module} no longer imports {target} inside a function"
+            for module, targets in LOCAL.items()
+            for target in targets
+            if not any(each.local and each.module == target for each in all_imports()[module])
+        ]
+        + [
+            f"{module} no longer imports {target} by string"
+            for module, targets in BY_STRING.items()
+            for target in targets
+            if not any(each.string and each.module == target for each in all_imports()[module])
+        ]
+        + [
+            f"{low} no longer imports {high}"
+            for low, high in ALLOWED
+            if not any(
+                room(module) == low and room(each.module) == high
+                for module, found in all_imports().items()
+                for each in found
             )
-        )
-    ]
+        ]
+    )
     assert stale == []
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_no_modules_import_each_other(strings: bool) -> None:
+    """At module level; and when imports in functions and by string are counted, too."""
+    assert circles(arrows(strings)) == []
+
+
+def test_no_packages_import_each_other() -> None:
+    """But two, whose files lie as PyTorch's do: recurrent layers take what is packed by a utility
+    of nn, where others are functions of modules."""
+    (circle,) = circles(arrows_of_packages())
+    assert {f"{PACKAGE}.nn.modules.rnn", f"{PACKAGE}.nn.utils"} < set(circle)
+    assert all([module.startswith(f"{PACKAGE}.nn.") for module in circle])
+
+
+def test_circles_are_noticed() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}
+    assert sorted(circles(graph)) == [["a", "b", "c"], ["d", "e"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}}) == []

@@ -76,9 +76,7 @@ def test_sdist_is_complete(unpacked: Path) -> None:
 def test_wheel_holds_package_and_kernels_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {
-            name
-            for name in archive.namelist()
-            if not name.partition("/")[0].endswith(".dist-info")
+            name for name in archive.namelist() if not name.partition("/")[0].endswith(".dist-info")
         }
     kernels = {f"{NAME}/_{name}" for name in files("kernels", root=ROOT)}
     assert names == files(NAME, root=ROOT) | kernels

@@ -165,7 +165,7 @@ def test_float32_weights_beside_half(kind: str, layout: str) -> None:
     cupy.testing.assert_allclose(y.astype(np.float64), z * scale + scale, rtol=2e-2, atol=2e-2)
 
 
-def test_what_is_declined() -> None:
+def test_batch_norm_kernel_declines() -> None:
     import cupy
 
     empty = cupy.empty((0, 3), np.float32)

@@ -109,7 +109,7 @@ def test_geometries(geometry: tuple) -> None:
             compare(name, arrays, parameters, ALL, ("channels_last", "channels_last"))
 
 
-def test_no_bias() -> None:
+def test_conv2d_without_bias() -> None:
     name, (x, w, _), parameters = calls(GEOMETRIES[0])[0]
     check(name, [x, w, None], parameters)
 

@@ -69,7 +69,7 @@ def test_more_pixels_than_blocks_take_at_once(launched: list) -> None:
 @pytest.mark.parametrize("shape", [
     (16, 3, 12, 3), (16, 4, 3, 3), (18, 3, 3, 3), (16, 12, 1, 1),
 ])  # fmt: skip
-def test_others_are_not_served(launched: list, shape: tuple) -> None:
+def test_conv2d_few_declines_other_geometries(launched: list, shape: tuple) -> None:
     outputs, channels, *kernel = shape
     geometry = (2, channels, outputs, (14, 14), kernel, (1, 1), (1, 1), (1, 1), 1)
     compare(*calls(geometry)[0], HALF)

@@ -109,7 +109,7 @@ def test_more_tiles_than_blocks(served: list) -> None:
     assert len(served) == 2 * len(HALF)
 
 
-def test_no_bias(served: list) -> None:
+def test_conv2d_sm90_without_bias(served: list) -> None:
     name, (x, w, _), parameters = calls(GEOMETRIES[1])[0]
     result = run(name, [x, w, None], parameters, "bfloat16")
     zero = run(name, [x, w, np.zeros(w.shape[0])], parameters, "bfloat16")
@@ -144,7 +144,7 @@ def test_nan_and_infinity_pass(served: list) -> None:
         (64, 64, 1, "float64"),
     ],
 )
-def test_others_are_not_served(
+def test_conv2d_sm90_declines_other_geometries(
     served: list, channels: int, outputs: int, groups: int, dtype: str
 ) -> None:
     geometry = (2, channels, outputs, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), groups)

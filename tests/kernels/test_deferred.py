@@ -30,7 +30,7 @@ from tests.kernels.waiting import (
 __all__ = ["chain"]  # a fixture
 
 
-def test_what_nobody_holds_is_not_written(chain: Any) -> None:
+def test_deferred_chain_skips_unreferenced_intermediates(chain: Any) -> None:
     x = given(1, 2, 3)
     more = waiting(lambda F, x: x + 1)
     middle = more(x)
@@ -158,7 +158,7 @@ def test_gradients_that_are_no_formulas(
     assert chain.on
 
 
-def test_what_has_nothing_to_do_with_a_call_goes_on_waiting(chain: Any) -> None:
+def test_deferred_chain_ignores_unrelated_calls(chain: Any) -> None:
     x, y, z = given(1, 2, 3), given(4, 5), given(6, 7)
     more, double = waiting(lambda F, x: x + 1), in_place(lambda F, x: x * 2)
 
@@ -205,7 +205,7 @@ def test_methods_touch_their_array(chain: Any) -> None:
     assert host(y).tolist() == [6, 7]
 
 
-def test_what_is_handed_on_is_not_touched(chain: Any) -> None:
+def test_deferred_identity_returns_its_input(chain: Any) -> None:
     call = formula("body", lambda F, g: g, lambda g: g)
     whole = cupy.ndarray((2,), np.int64)
     assert call(whole) is whole  # as it runs before a capture, maybe for other dtypes
@@ -277,7 +277,7 @@ def test_parameters_of_a_joined_kernel_fit(chain: Any, monkeypatch: pytest.Monke
         np.testing.assert_allclose(host(result), host(x) * factor, 1e-5)
 
 
-def test_what_waits_is_launched_on_the_captured_device(
+def test_deferred_flush_uses_the_captured_device(
     chain: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when work for another device, which is current then, has to follow it."""
@@ -301,7 +301,7 @@ def test_what_waits_is_launched_on_the_captured_device(
     assert host(y).tolist() == [2, 3]
 
 
-def test_what_waits_is_launched_before_another_stream_is_used(
+def test_deferred_flush_precedes_a_stream_switch(
     chain: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime, "set_device", lambda index: None)

@@ -126,7 +126,7 @@ def test_model_of_systems(primitives: Any, dtype: str) -> None:
         close(np.asarray(x), np.linalg.solve(a, b).astype(dtype), dtype)
 
 
-def test_which_batches_are_factored_together(primitives: Any) -> None:
+def test_batched_factorization_size_limits(primitives: Any) -> None:
     def suits(*shape: int) -> bool:
         return primitives._suits_batches(np.broadcast_to(np.float32(0), shape))
 

@@ -45,7 +45,7 @@ def test_dtypes_are_those_of_numpy(word: str) -> None:
             assert made.results[0].dtype == true, (left.dtype, right)
 
 
-def test_what_is_not_pointwise_says_so() -> None:
+def test_fusion_refuses_formulas_that_are_not_pointwise() -> None:
     for body in (
         lambda F, x: F.sum(x, axis=0),
         lambda F, x: x[0],

@@ -78,7 +78,7 @@ def test_float32_weights_beside_half(kind: str) -> None:
     cupy.testing.assert_allclose(gw, (wide_g * z).sum((0, 2, 3)), rtol=1e-3, atol=1e-3)
 
 
-def test_what_is_declined() -> None:
+def test_group_norm_kernel_declines() -> None:
     import cupy
 
     options = {"groups": 2, "eps": 1e-3}

@@ -123,7 +123,7 @@ def _with_headers(path: Path) -> str:
 
 
 @needs_cupy
-def test_what_computes_nothing_is_not_rounded() -> None:
+def test_data_movement_is_not_upcast() -> None:
     from tensorflow_lite_clone.backends.cupy.backend import CupyBackend
 
     adapted = CupyBackend.adapted

@@ -338,7 +338,7 @@ def test_compiled_once_and_after_edits(scale: Path, played: list) -> None:
     instance(4, 256, None, 5, None)
 
 
-def test_what_does_not_compile_says_so_until_it_does(scale: Path, played: list) -> None:
+def test_kernel_compile_error_repeats_until_mended(scale: Path, played: list) -> None:
     instance = Kernel(scale, "scale", params=("T",))["float"]
     edit(scale, SCALE + "// error\n")
     for _ in range(2):
@@ -352,7 +352,7 @@ def test_what_does_not_compile_says_so_until_it_does(scale: Path, played: list) 
     assert played[0] == ("scale<float>", False)
 
 
-def test_what_is_not_there(scale: Path, played: list) -> None:
+def test_missing_kernels_files_and_parameters_raise(scale: Path, played: list) -> None:
     with pytest.raises(KernelError, match="scale.cu: there is no __global__ function 'scales'"):
         Kernel(scale, "scales")(1, 1)
     with pytest.raises(KernelError, match="has the template parameters <T>, but <> were given"):

@@ -35,7 +35,7 @@ def write(folder: Path, source: str) -> Path:
     return path
 
 
-def test_what_is_promised() -> None:
+def test_header_resource_promises_are_parsed() -> None:
     assert promises(GOOD) == {"scale_rows<float>": (24, 0), "scale_rows<__half>": (24, 0)}
     assert promises(PLAIN) == {"twice": None}
     with pytest.raises(ValueError, match="names no instance of thrice"):

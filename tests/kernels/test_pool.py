@@ -124,7 +124,7 @@ def test_mean(name, layout, include, divisor):
     check("avg_pool_backward", (g,), parameters)
 
 
-def test_what_is_declined():
+def test_max_pool_kernel_declines():
     from tensorflow_lite_clone import backends
     from tensorflow_lite_clone.dispatch import table
 
@@ -154,7 +154,7 @@ def test_second_derivatives(ndim):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_indices():
+def test_max_pool2d_indices_match_the_cpu():
     x = tlc.randn(2, 3, 9, 8)
     results = [
         tlc.nn.functional.max_pool2d(x.to(device), 3, 2, 1, return_indices=True)

@@ -271,7 +271,7 @@ def test_poisson(generator, mean):
         assert abs((y == k).mean() - chance) <= 4.5 * math.sqrt(chance / N)
 
 
-def test_odd_rates(generator):
+def test_poisson_invalid_rates(generator):
     y = generator.poisson(cupy.asarray([-1.0, np.nan, np.inf, 0.0], np.float32)).get()
     assert np.isnan(y[:2]).all() and y[2] == np.inf and y[3] == 0
     with pytest.raises(tlc.AcceleratorError, match="Poisson rate"):

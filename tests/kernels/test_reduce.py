@@ -45,7 +45,7 @@ def check(word: str, given: Any, axis: Any, dtype: str, keepdims: bool = False) 
 
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("word", [*FLOATS, "any", "all"])
-def test_what_is_served(word: str, dtype: str) -> None:
+def test_reduction_kernel_serves_all_axes(word: str, dtype: str) -> None:
     from tensorflow_lite_clone.backends.cupy.reduction import reduced
 
     x = on_device(values(5, 12, 16), dtype)

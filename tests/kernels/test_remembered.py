@@ -219,7 +219,7 @@ OUTSIDE: list = []
     "body",
     [copied, unwritten, view, elsewhere, zeroed, struct, told, declined, twice, listed],
 )
-def test_what_is_not_remembered(launched: list, body: Any) -> None:
+def test_launch_cache_skips_unrepeatable_launches(launched: list, body: Any) -> None:
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
     calls = []
 

@@ -102,7 +102,7 @@ def test_a_capture_whose_end_fails_leaves_nothing_that_waits(
     graph = Graph(0, lambda: None, deferring)
     graph._stream = SimpleNamespace(end_capture=lambda: None)
     graph._waiting.enter_context(deferring())
-    monkeypatch.setattr(capture, "boundaries", [fail])
+    monkeypatch.setattr(capture, "on_boundary", [fail])
     with pytest.raises(ValueError, match="at the boundary"):
         graph.end()
     assert not waits

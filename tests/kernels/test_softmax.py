@@ -90,7 +90,7 @@ def test_values_without_a_number(name: str, columns: int) -> None:
     check(name, [np.ascontiguousarray(x.T)], {"axis": 0}, ("float32", "float64"))
 
 
-def test_what_is_declined() -> None:
+def test_softmax_kernel_declines() -> None:
     """Integers and empty arrays are the generic form's."""
     import cupy
 

@@ -56,7 +56,7 @@ def test_sums_of_what_a_later_kernel_reads_in_another_layout(chain: Any) -> None
 
 
 @pytest.mark.parametrize("how", ["in place", "outside", "gone"])
-def test_what_changed_is_not_computed_again(chain: Any, how: str) -> None:
+def test_modified_inputs_are_not_recomputed(chain: Any, how: str) -> None:
     own = Rectified(chain)
     if how == "in place":
         assert in_place(lambda F, x: x + 1)(own.shift)
@@ -75,7 +75,7 @@ def test_what_changed_is_not_computed_again(chain: Any, how: str) -> None:
 
 @pytest.mark.parametrize("what", ["x", "y", "shift"])
 @pytest.mark.parametrize("how", ["waits too", "waits", "outside"])
-def test_what_changes_before_it_is_computed_again(chain: Any, what: str, how: str) -> None:
+def test_inputs_modified_before_recomputation(chain: Any, what: str, how: str) -> None:
     own = Rectified(chain)
     own.y = waiting(lambda F, x, b: F.maximum(x - b, 0))(own.x, own.shift)
     if how == "waits":
@@ -93,7 +93,7 @@ def test_what_changes_before_it_is_computed_again(chain: Any, what: str, how: st
     np.testing.assert_allclose(sums, expected[1], 1e-5, 1e-5)
 
 
-def test_what_changes_while_it_is_to_be_computed_again(chain: Any) -> None:
+def test_inputs_modified_during_recomputation(chain: Any) -> None:
     own = Rectified(chain)
     masked, expected = own.mask(own.g, own.y), own.expected(host(own.g))
     np.testing.assert_allclose(own.sums(chain, masked), expected[1], 1e-5, 1e-5)

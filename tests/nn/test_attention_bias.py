@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from tests.nn.both import failed, near, raises, same
+from tests.nn.against_torch import failed, near, raises, same
 from tests.tensor.expressions import lines
 
 

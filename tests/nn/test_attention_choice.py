@@ -8,7 +8,7 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn  # noqa: F401  (binds tlc.nn)
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 
 def switches(lib):
@@ -37,7 +37,7 @@ def test_sdpa_kernel():
     same(script)
 
 
-def test_what_is_no_form_is_refused():
+def test_sdpa_kernel_refuses_other_values():
     for wrong in (3, None):
 
         def script(lib, wrong=wrong):
@@ -47,7 +47,7 @@ def test_what_is_no_form_is_refused():
         raises(script)
 
 
-def test_forms():
+def test_sdp_backend_values():
     def script(lib):
         forms = lib.nn.attention.SDPBackend
         names = ["ERROR", "MATH", "FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nn.both import LIBRARIES, plain
+from tests.nn.against_torch import LIBRARIES, plain
 
 SHAPES = [(4, 3), (2, 3, 4, 4)]
 

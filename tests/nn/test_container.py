@@ -7,7 +7,7 @@ from collections import OrderedDict
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 
 def tag(lib, name, shift=1.0):
@@ -204,7 +204,7 @@ def test_named_sequential_keeps_names_until_renumbered():
     same(script)
 
 
-def test_what_pytorch_cannot():
+def test_container_edits_that_break_pytorchs():
     """PyTorch leaves broken containers after these; here they are list's."""
     m = tlc.nn.ModuleList(tags(tlc, "abc"))
     m.insert(-1, tag(tlc, "new"))

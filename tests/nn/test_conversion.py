@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.nn.both import LIBRARIES, near, raises, same
+from tests.nn.against_torch import LIBRARIES, near, raises, same
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def state(lib: Any, model: Any) -> list:
 
 @pytest.mark.parametrize("mode", ["default", "overwrite", "swap"])
 @pytest.mark.parametrize("name", CONVERSIONS)
-def test_what_stays(name: str, mode: str) -> None:
+def test_conversion_keeps_parameters_and_buffers(name: str, mode: str) -> None:
     def script(lib: Any) -> Any:
         model = with_gradients(lib)
         model[0].bias.requires_grad_(False)

@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from tests.nn.both import near, same
+from tests.nn.against_torch import near, same
 
 AT_END = [[False, False, True], [False, True, True]]
 AT_START = [[True, False, False], [False, True, True]]

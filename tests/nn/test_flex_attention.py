@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import failed, near, raises, same
+from tests.nn.against_torch import failed, near, raises, same
 from tests.tensor.expressions import lines
 
 # PyTorch compiles the functions of scores otherwise, for seconds, even where it has no kernel.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from tests.nn.both import failed, near, raises, same
+from tests.nn.against_torch import failed, near, raises, same
 from tests.tensor.expressions import lines
 
 CONVOLUTIONS = [
@@ -79,7 +79,7 @@ def test_weights(expression):
     near(run)
 
 
-def test_what_cannot_be_fused():
+def test_fuse_bn_eval_invalid_modules_raise():
     def fuse(lib, layer="Conv2d", sizes=(4, 3, 2), channels=3, change=lambda c, b: None, **options):
         module, bn = pair(lib, layer, sizes, {}, channels, **options)
         change(module, bn)

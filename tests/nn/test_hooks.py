@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 
 def times(lib):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 
 def all_hooks_of_a_step(lib):
@@ -229,7 +229,7 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.__name__ for script in SCRIPTS])
-def test_same(script):
+def test_hooks_match_pytorch(script):
     same(script)
 
 
@@ -255,7 +255,7 @@ def too_many(lib):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong(name):
+def test_hooks_invalid_calls_raise(name):
     raises(WRONG[name])
 
 

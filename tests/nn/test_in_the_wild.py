@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from tests.nn.both import same
+from tests.nn.against_torch import same
 
 
 def fixed_argument(lib):
@@ -142,5 +142,5 @@ SCRIPTS = [
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.__name__ for script in SCRIPTS])
-def test_same(script):
+def test_module_idioms_match_pytorch(script):
     same(script)

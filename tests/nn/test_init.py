@@ -12,7 +12,7 @@ from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 SHAPES = ((3, 5), (16, 4), (8, 3, 3), (6, 2, 3, 3), (4, 2, 2, 3, 2))
 

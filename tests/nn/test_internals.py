@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import LIBRARIES, same
+from tests.nn.against_torch import LIBRARIES, same
 from tests.nn.table import ROWS
 from tests.nn.test_every_module import made
 

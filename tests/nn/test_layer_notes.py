@@ -12,7 +12,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.nn.modules import hooks
-from tests.nn.both import text
+from tests.nn.against_torch import text
 
 nn = tlc.nn
 

@@ -8,7 +8,7 @@ import pickle
 
 import pytest
 
-from tests.nn.both import LIBRARIES, raises, same
+from tests.nn.against_torch import LIBRARIES, raises, same
 
 
 def lazy_class(lib):
@@ -136,7 +136,7 @@ def optimized(lib):
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_same(name):
+def test_lazy_modules_match_pytorch(name):
     same(SAME[name])
 
 
@@ -162,7 +162,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong(name):
+def test_lazy_modules_invalid_calls_raise(name):
     raises(WRONG[name])
 
 

@@ -9,7 +9,7 @@ import torch
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 from tests.nn.models import everything, mean, model, scale
 
 # -- what a module holds ---------------------------------------------------------------------------

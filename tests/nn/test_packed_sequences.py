@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 from tests.tensor.expressions import lines
 
 PACKED = "R.pack_padded_sequence(x, [1, 2, 4], enforce_sorted=False)"

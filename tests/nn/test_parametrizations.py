@@ -7,7 +7,7 @@ import warnings
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import LIBRARIES, near, raises, same, train
+from tests.nn.against_torch import LIBRARIES, near, raises, same, train
 from tests.tensor.expressions import lines
 
 ORTHOGONAL = [

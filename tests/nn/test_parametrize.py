@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import LIBRARIES, failed, near, raises, same, train
+from tests.nn.against_torch import LIBRARIES, failed, near, raises, same, train
 from tests.tensor.expressions import lines
 
 
@@ -144,7 +144,7 @@ def script(expression):
     state(put("Symmetric", layer=linear().double()).float())
     """
 )
-def test_what_it_does(expression):
+def test_parametrize_matches_pytorch(expression):
     assert not failed(same(script(expression)))
 
 

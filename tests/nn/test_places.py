@@ -16,7 +16,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.device import DEVICE
-from tests.nn.both import LIBRARIES, raises, same
+from tests.nn.against_torch import LIBRARIES, raises, same
 
 NAMES = """
 nn.modules.utils: _single _pair _triple _quadruple _ntuple _reverse_repeat_tuple _list_with_default consume_prefix_in_state_dict_if_present
@@ -233,7 +233,7 @@ def padding_row(lib):
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_same(name):
+def test_nn_internals_match_pytorch(name):
     same(SAME[name])
 
 
@@ -298,7 +298,7 @@ def adaptive(lib):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong(name):
+def test_nn_internals_invalid_calls_raise(name):
     if name == "norm base":  # PyTorch's has no message, so `raises` would be right by accident
         for lib in LIBRARIES:
             with pytest.raises(NotImplementedError):

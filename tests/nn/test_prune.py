@@ -10,7 +10,7 @@ import torch.nn.utils.prune  # noqa: F401  (binds it)
 
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn.utils.prune  # noqa: F401  (binds it)
-from tests.nn.both import LIBRARIES, failed, near, raises, same, train
+from tests.nn.against_torch import LIBRARIES, failed, near, raises, same, train
 from tests.tensor.expressions import lines
 
 
@@ -136,7 +136,7 @@ def script(expression):
     sorted(n for n in dir(prune) if "validate" in n or "compute" in n)
     """
 )
-def test_what_it_does(expression):
+def test_prune_matches_pytorch(expression):
     assert not failed(same(script(expression)))
 
 

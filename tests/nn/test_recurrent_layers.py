@@ -11,7 +11,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.device import DEVICE
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 OPTIONS = {
     "plain": {},

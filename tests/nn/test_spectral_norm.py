@@ -9,7 +9,7 @@ from collections import OrderedDict
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import LIBRARIES, near, raises, train
+from tests.nn.against_torch import LIBRARIES, near, raises, train
 
 
 def normed(lib, *sizes, layer="Linear", **options):
@@ -51,7 +51,7 @@ def test_removal():
     near(run)
 
 
-def test_what_is_left_of_it_does_not_get_in_the_way():
+def test_removed_spectral_norm_loads_other_state_dicts():
     # In PyTorch the check of what is loaded stays behind, and refuses.
     layer = tlc.nn.utils.remove_spectral_norm(normed(tlc, 3, 4))
     other = tlc.nn.Linear(3, 4)

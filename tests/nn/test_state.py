@@ -13,7 +13,7 @@ from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn
-from tests.nn.both import outcome, raises, same
+from tests.nn.against_torch import outcome, raises, same
 from tests.nn.models import everything, model, scale
 
 

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from tests.nn.both import LIBRARIES, near, raises, same, train
+from tests.nn.against_torch import LIBRARIES, near, raises, same, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.nn.utils.weight_norm` is deprecated")
 

@@ -241,7 +241,7 @@ def test_an_op_without_a_rule() -> None:
     assert issubclass(oracle.onnx.errors.UnsupportedOperatorError, RuntimeError)
 
 
-def test_what_values_decide_is_frozen() -> None:
+def test_export_freezes_value_dependent_branches() -> None:
     def branches(x):
         return x + 1 if x[0, 0] > 0 else x - 1
 

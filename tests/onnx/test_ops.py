@@ -15,8 +15,8 @@ from tensorflow_lite_clone.onnx._graph import RULES
 from tensorflow_lite_clone.onnx._tree import named_tensors, replaced
 from tests.onnx.run import ATOL, RTOL, host, onnx, session
 from tests.op_db import FAMILIES
-from tests.op_db._case import Arg, Op, Sample, draw, leaves, place
-from tests.op_db._check import serves
+from tests.op_db._case import OpInfo, Sample, TensorSpec, draw, materialize, tree_leaves
+from tests.op_db._check import representable
 from tests.op_db._device import OURS
 
 #: onnxruntime has no kernel for a dtype, or onnx no NumPy type.
@@ -34,13 +34,13 @@ LEAST = {
 
 def is_odd(sample: Sample) -> bool:
     """Whether a sample has infinities or NaN, for which runtimes have answers of their own."""
-    values = [arg.literal for arg in leaves((sample.args, sample.kwargs), Arg)]
+    values = [arg.literal for arg in tree_leaves((sample.args, sample.kwargs), TensorSpec)]
     return any(
         [v is not None and not np.isfinite(np.asarray(v, np.complex128)).all() for v in values]
     )
 
 
-def model_of(op: Op, args: tuple, kwargs: dict, count: int) -> Any:
+def model_of(op: OpInfo, args: tuple, kwargs: dict, count: int) -> Any:
     """The call of a sample as a function of its tensors."""
 
     def model(*tensors: Any) -> Any:
@@ -54,12 +54,12 @@ def model_of(op: Op, args: tuple, kwargs: dict, count: int) -> Any:
     return model
 
 
-def exported(op: Op, sample: Sample) -> tuple | None:
+def exported(op: OpInfo, sample: Sample) -> tuple | None:
     """A sample's model proto, function and tensors; None where it is no model for a file."""
     dtype = next((d for d in ("float32", "int64") if d in op.dtypes), None)
-    if dtype is None or not serves(sample, dtype):
+    if dtype is None or not representable(sample, dtype):
         return None
-    args, kwargs = place(draw(op, sample, dtype), OURS)
+    args, kwargs = materialize(draw(op, sample, dtype), OURS)
     tensors = [tensor for _, tensor in named_tensors((args, kwargs), "")]
     if not tensors or any(tensor.dtype.is_complex for tensor in tensors):
         return None

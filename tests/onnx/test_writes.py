@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import tensorflow_lite_clone as torch
+from tensorflow_lite_clone.autograd.inplace import write
 from tests.device import DEVICE
 from tests.onnx.run import check
 
@@ -101,3 +102,12 @@ def test_a_parameter_that_is_written() -> None:
         return x @ weight
 
     check(shifted, torch.randn(2, 3, device=DEVICE))
+
+
+def test_numbers_that_are_written() -> None:
+    def model(x):
+        y = x.clone()
+        write(y, 2.5)
+        return y + x
+
+    check(model, torch.randn(2, 3, device=DEVICE))

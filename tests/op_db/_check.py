@@ -8,11 +8,20 @@ import numpy as np
 import torch
 from parameterized import parameterized
 
-from tests.op_db._case import Arg, Op, Sample, Value, draw, leaves, place, wide
+from tests.op_db._case import (
+    HostTensor,
+    OpInfo,
+    Sample,
+    TensorSpec,
+    draw,
+    materialize,
+    oracle_dtype,
+    tree_leaves,
+)
 from tests.op_db._device import OURS, TORCH, Side
 
 
-def each(rows, dtypes=False):
+def parametrize_rows(rows, dtypes=False):
     """One test per row, or per row and dtype."""
     cases = (
         [(op, dtype) for op in rows for dtype in op.dtypes] if dtypes else [(op,) for op in rows]
@@ -26,7 +35,7 @@ def each(rows, dtypes=False):
 
 
 @contextlib.contextmanager
-def about(*words):
+def failure_note(*words):
     """Say which sample it was when something fails inside."""
     try:
         yield
@@ -35,21 +44,21 @@ def about(*words):
         raise
 
 
-def serves(sample: Sample, dtype: str) -> bool:
+def representable(sample: Sample, dtype: str) -> bool:
     """Whether the dtype has the sample's literal values: integers have no infinities, no halves."""
     if "float" in dtype:
         return True
-    args = leaves((sample.args, sample.kwargs), Arg)
+    args = tree_leaves((sample.args, sample.kwargs), TensorSpec)
     values = [np.asarray(a.literal) for a in args if a.literal is not None and a.dtype is None]
     if dtype.startswith("complex"):
         return not values
     return all(np.isfinite(v).all() and not np.mod(v, 1).any() for v in values)
 
 
-def flat(result) -> list:
+def flatten(result) -> list:
     """The leaves of a result: tensors, numbers, flags."""
     if isinstance(result, (tuple, list)) and type(result).__name__ != "Size":
-        return [leaf for item in result for leaf in flat(item)]
+        return [leaf for item in result for leaf in flatten(item)]
     return [result]
 
 
@@ -61,18 +70,18 @@ def field_names(result) -> list[str]:
     return [name for name in dir(kind) if type(getattr(kind, name)).__name__ == "member_descriptor"]
 
 
-def close(got: np.ndarray, wanted: np.ndarray, tolerance) -> None:
+def assert_close(got: np.ndarray, expected: np.ndarray, tolerance) -> None:
     """Equal up to a tolerance; NaN equals NaN, infinities their like."""
     relative, absolute = tolerance
-    np.testing.assert_allclose(got, wanted, rtol=relative, atol=absolute)
+    np.testing.assert_allclose(got, expected, rtol=relative, atol=absolute)
 
 
-def compare(test, op: Op, ours, same, oracle=None) -> None:
+def compare(test, op: OpInfo, ours, same, oracle=None) -> None:
     """`ours` has dtypes and shapes of `same` (PyTorch, same dtype), values of `oracle` (wide)."""
     for name in field_names(same):
         test.assertTrue(hasattr(ours, name), f"the result has no field {name!r}")
-    ours, same = flat(ours), flat(same)
-    oracle = same if oracle is None else flat(oracle)
+    ours, same = flatten(ours), flatten(same)
+    oracle = same if oracle is None else flatten(oracle)
     test.assertEqual(len(ours), len(same), "number of results")
     for got, like, exact in zip(ours, same, oracle, strict=True):
         if not isinstance(like, torch.Tensor):
@@ -84,22 +93,24 @@ def compare(test, op: Op, ours, same, oracle=None) -> None:
         test.assertEqual(OURS.dtype(got), TORCH.dtype(like), "dtype")
         test.assertEqual(tuple(got.shape), tuple(like.shape), "shape")
         test.assertEqual(got.device.type, OURS.device, "device")
-        wanted = TORCH.numpy(exact.detach().to(like.dtype))
-        close(OURS.numpy(got), wanted, op.tolerance(TORCH.dtype(like)))
+        values = TORCH.numpy(exact.detach().to(like.dtype))
+        assert_close(OURS.numpy(got), values, op.tolerance(TORCH.dtype(like)))
 
 
-def expected(op: Op, drawn, layout=Side.tensor):
+def expected(op: OpInfo, drawn, layout=Side.tensor):
     """PyTorch's result in the same dtype, and in float64 (None: the same)."""
 
     def run(widen):
         make = lambda value, dtype: layout(TORCH, value.array, dtype)
-        return TORCH.run(op, *place(drawn, TORCH, widen, make))
+        return TORCH.run(op, *materialize(drawn, TORCH, widen, make))
 
-    narrow = any(wide(v.dtype) != v.dtype for v in leaves(drawn, Value) if v.follows)
-    return run(False), run(True) if narrow and not op.same else None
+    narrow = any(
+        oracle_dtype(v.dtype) != v.dtype for v in tree_leaves(drawn, HostTensor) if v.dtype_varies
+    )
+    return run(False), run(True) if narrow and not op.same_dtype_oracle else None
 
 
-def run_ours(op: Op, drawn, layout=Side.tensor):
+def run_ours(op: OpInfo, drawn, layout=Side.tensor):
     """Our result for inputs laid out by `layout(side, array, dtype)`, which must not change."""
     inputs = []
 
@@ -107,26 +118,28 @@ def run_ours(op: Op, drawn, layout=Side.tensor):
         inputs.append(layout(OURS, value.array, dtype))
         return inputs[-1]
 
-    args, kwargs = place(drawn, OURS, make=make)
+    args, kwargs = materialize(drawn, OURS, make=make)
     try:
         return OURS.run(op, args, kwargs)
     finally:
-        for tensor, value in zip(inputs, leaves(drawn, Value), strict=True):
+        for tensor, value in zip(inputs, tree_leaves(drawn, HostTensor), strict=True):
             np.testing.assert_array_equal(OURS.numpy(tensor), value.array, "an input has changed")
 
 
-class Trial:
+class GradientCase:
     """A sample whose derivatives of any order are taken along fixed random upstream gradients.
 
     Order 0 is the outputs; order k the gradient of <order k-1, upstream k>, with respect to the
     inputs and, from the second on, to the first upstream gradients too (as in a gradient penalty).
     """
 
-    def __init__(self, op: Op, sample: Sample):
+    def __init__(self, op: OpInfo, sample: Sample):
         self.op, self.sample, self.run = op, sample, op.run
         self.drawn = draw(op, sample, "float64")
         self.inputs = [
-            v for v in leaves(self.drawn, Value) if v.grad and v.dtype in ("float64", "float32")
+            v
+            for v in tree_leaves(self.drawn, HostTensor)
+            if v.requires_grad and v.dtype in ("float64", "float32")
         ]
         self.wants_grad: dict[Side, list[bool]] = {}
         self.wants_second: dict[Side, list[bool]] = {}
@@ -155,20 +168,20 @@ class Trial:
     ):
         moved, inputs = iter(directions), []
 
-        def make(value, wanted):
-            if not (value.grad and value.dtype in ("float64", "float32")):
-                return side.tensor(value.array, dtype if value.follows else wanted)
+        def make(value, own_dtype):
+            if not (value.requires_grad and value.dtype in ("float64", "float32")):
+                return side.tensor(value.array, dtype if value.dtype_varies else own_dtype)
             shift = next(moved, 0.0)
             array = value.array + step * shift
             inputs.append(
-                side.tensor(array, dtype if value.follows else wanted).requires_grad_(True)
+                side.tensor(array, dtype if value.dtype_varies else own_dtype).requires_grad_(True)
             )
             return inputs[-1]
 
-        args, kwargs = place(self.drawn, side, make=make)
-        level = flat(self.run(side.module, args, kwargs))
+        args, kwargs = materialize(self.drawn, side, make=make)
+        level = flatten(self.run(side.module, args, kwargs))
         self.wants_grad[side] = [bool(side.is_tensor(t) and t.requires_grad) for t in level]
-        level = [t for t, wanted in zip(level, self.wants_grad[side], strict=True) if wanted]
+        level = [t for t, wants in zip(level, self.wants_grad[side], strict=True) if wants]
         variables = list(inputs)
         for number in range(1, order + 1):
             zeros = [np.zeros(tuple(t.shape)) for t in level]
@@ -197,12 +210,12 @@ class Trial:
                 variables = variables + ups
         return [side.numpy(t).astype(np.float64) for t in level]
 
-    def compare(self, got, wanted, dtype="float64") -> None:
+    def compare(self, got, expected, dtype="float64") -> None:
         """Our gradients against PyTorch's: sums of products, hence ten times the tolerance."""
         relative, absolute = self.op.tolerance(dtype)
-        for left, right in zip(got, wanted, strict=True):
+        for left, right in zip(got, expected, strict=True):
             size = max(1.0, np.abs(right).max(initial=0, where=np.isfinite(right)))
-            close(left, right, (10 * relative, 10 * absolute * size))
+            assert_close(left, right, (10 * relative, 10 * absolute * size))
 
     def _gradient(self, side, g, x):
         if g is None:
@@ -216,13 +229,13 @@ class Trial:
 __all__ = [
     "OURS",
     "TORCH",
-    "Trial",
-    "about",
-    "close",
+    "GradientCase",
+    "assert_close",
     "compare",
-    "each",
     "expected",
-    "flat",
+    "failure_note",
+    "flatten",
+    "parametrize_rows",
+    "representable",
     "run_ours",
-    "serves",
 ]

@@ -49,7 +49,6 @@ class Side:
     def dtype(self, tensor) -> str:
         return str(tensor.dtype).rsplit(".", 1)[-1]
 
-
     def call(self, function, *args, **kwargs):
         """Call without advice (UserWarning), PyTorch without any warning: it is not under test."""
         with warnings.catch_warnings():

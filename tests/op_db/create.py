@@ -5,24 +5,38 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.op_db._case import ALL, WIDE, C, E, Here, Name, Op, S, T, V
+from tests.op_db._case import (
+    ALL,
+    WIDE,
+    Attribute,
+    DeviceUnderTest,
+    OpInfo,
+    constant,
+    error,
+    literal,
+    sample,
+    tensor,
+)
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool")
 STEPS = {"float32": (1e-5, 1e-5)}
 
 
-def made(name, *samples, errors=(), **options):
+def factory(name, *samples, errors=(), **options):
     """A row of a factory: it has no inputs, and is made on the device under test."""
-    there = [sample._replace(kwargs=sample.kwargs | {"device": Here()}) for sample in samples]
-    bad = [sample._replace(kwargs=sample.kwargs | {"device": Here()}) for sample in errors]
-    return Op(name, *there, dtypes=("float32",), grad=False, layout=False, errors=bad, **options)
+    there = [sample._replace(kwargs=sample.kwargs | {"device": DeviceUnderTest()}) for sample
+        in samples]
+    bad = [sample._replace(kwargs=sample.kwargs | {"device": DeviceUnderTest()}) for sample
+        in errors]
+    return OpInfo(name, *there, dtypes=("float32",), supports_autograd=False, check_layouts=False,
+        errors=bad, **options)
 
 
 def like(name, *more, **options):
     """A row of a factory that takes shape, dtype and device from a tensor."""
-    samples = [S(T(3, 4)), S(T()), S(T(0, 2))]
-    samples += [S(T(2), dtype=Name(dtype)) for dtype in ("float64", "int64", "bool")]
-    return Op(name, *samples, *more, dtypes=ALL, grad=False, **options)
+    samples = [sample(tensor(3, 4)), sample(tensor()), sample(tensor(0, 2))]
+    samples += [sample(tensor(2), dtype=Attribute(dtype)) for dtype in ("float64", "int64", "bool")]
+    return OpInfo(name, *samples, *more, dtypes=ALL, supports_autograd=False, **options)
 
 
 def text(torch, x):
@@ -31,79 +45,101 @@ def text(torch, x):
 
 
 FILLED = [
-    *(made(name, S(3), S(3, 4), S((2, 3)), S([2, 0]), S(()), S(size=(2,)),
-        *(S(2, dtype=Name(dtype)) for dtype in DTYPES), S(2, requires_grad=True),
-        errors=[E(-1), E("x"), E(2.5)]) for name in ("zeros", "ones")),
-    made("full", S((2, 3), 1.5), S((2,), 7), S((2,), True), S((), 2.0),
-        S([2], 3, dtype=Name("float64")), S((2,), fill_value=1.5, dtype=Name("int64")),
-        S((2,), 2 + 1j), errors=[E((-1,), 1.0), E((2,), "x")]),
+    *(factory(name, sample(3), sample(3, 4), sample((2, 3)), sample([2, 0]), sample(()),
+        sample(size=(2,)), *(sample(2, dtype=Attribute(dtype)) for dtype in DTYPES),
+        sample(2, requires_grad=True), errors=[error(-1), error("x"),
+        error(2.5)]) for name in ("zeros", "ones")),
+    factory("full", sample((2, 3), 1.5), sample((2,), 7), sample((2,), True), sample((), 2.0),
+        sample([2], 3, dtype=Attribute("float64")),
+        sample((2,), fill_value=1.5, dtype=Attribute("int64")), sample((2,), 2 + 1j),
+        errors=[error((-1,), 1.0), error((2,), "x")]),
     like("zeros_like"), like("ones_like"),
     like("full_like", call=lambda torch, x, **kw: torch.full_like(x, 1, **kw)),
-    Op("empty_like", S(T(3, 4)), S(T(2), dtype=Name("int64")),
-        call=lambda torch, x, **kw: torch.empty_like(x, **kw).fill_(1), dtypes=ALL, grad=False),
-    made("empty", S(3, 4), S((2, 0)), S(2, dtype=Name("int64")),
+    OpInfo("empty_like", sample(tensor(3, 4)), sample(tensor(2), dtype=Attribute("int64")),
+        call=lambda torch, x, **kw: torch.empty_like(x, **kw).fill_(1), dtypes=ALL,
+        supports_autograd=False),
+    factory("empty", sample(3, 4), sample((2, 0)), sample(2, dtype=Attribute("int64")),
         call=lambda torch, *args, **kw: torch.empty(*args, **kw).zero_()),
-    *(Op(f"Tensor.new_{name}", S(T(2), (3, 4)), S(T(2), 3), S(T(2), (2,), dtype=Name("float64")),
+    *(OpInfo(f"Tensor.new_{name}", sample(tensor(2), (3, 4)), sample(tensor(2), 3),
+        sample(tensor(2), (2,), dtype=Attribute("float64")),
         call=lambda torch, x, *args, name=name, **kw: getattr(x, f"new_{name}")(*args, **kw),
-        dtypes=ALL, grad=False) for name in ("zeros", "ones")),
-    Op("Tensor.new_full", S(T(2), (3, 4), 2), S(T(2), (2,), 1.5, dtype=Name("float64")),
-        call=lambda torch, x, *args, **kw: x.new_full(*args, **kw), dtypes=ALL, grad=False),
-    Op("Tensor.new_tensor", S(T(2), [1.0, 2.0]), S(T(2), 3, dtype=Name("int64")),
-        call=lambda torch, x, *args, **kw: x.new_tensor(*args, **kw), dtypes=ALL, grad=False),
-    Op("Tensor.new_empty", S(T(2), (3, 4)),
-        call=lambda torch, x, *args: x.new_empty(*args).fill_(1), dtypes=ALL, grad=False),
+        dtypes=ALL, supports_autograd=False) for name in ("zeros", "ones")),
+    OpInfo("Tensor.new_full", sample(tensor(2), (3, 4), 2),
+        sample(tensor(2), (2,), 1.5, dtype=Attribute("float64")),
+        call=lambda torch, x, *args, **kw: x.new_full(*args, **kw), dtypes=ALL,
+        supports_autograd=False),
+    OpInfo("Tensor.new_tensor", sample(tensor(2), [1.0, 2.0]),
+        sample(tensor(2), 3, dtype=Attribute("int64")),
+        call=lambda torch, x, *args, **kw: x.new_tensor(*args, **kw), dtypes=ALL,
+        supports_autograd=False),
+    OpInfo("Tensor.new_empty", sample(tensor(2), (3, 4)),
+        call=lambda torch, x, *args: x.new_empty(*args).fill_(1), dtypes=ALL,
+        supports_autograd=False),
 ]
 
 RANGES = [
-    made("arange", S(5), S(2, 5), S(0, 1, 0.25), S(5, 0, -2), S(2.5), S(0), S(3, 3),
-        S(1, 6, 2, dtype=Name("float32")), S(5, dtype=Name("float64")), S(end=4),
-        S(start=1, end=4, step=2), S(0, 1, 0.1), S(5, dtype=Name("int32")),
-        S(5, dtype=Name("bfloat16")), errors=[E(0, 5, -1), E(5, 0), E(0, 5, 0), E("x")], tol=STEPS,
-        why="float32 steps"),
-    made("linspace", S(0, 1, 5), S(-2.0, 3.0, 4), S(3, 1, steps=3), S(0, 1, 1), S(0, 1, 0),
-        S(0, 10, 5, dtype=Name("int64")), S(0, 1, 7, dtype=Name("float64")),
-        S(-1.5, 4.9, 4, dtype=Name("int32")), S(0, -2, 5, dtype=Name("uint8")),
-        errors=[E(0, 1, -1), E(0, 1), E(0, -0.5, 3, dtype=Name("uint8")),
-        E(0, 300, 3, dtype=Name("int8"))], tol=STEPS, why="float32 steps"),
-    made("logspace", S(0, 2, 5), S(-1.0, 1.0, 3, 2.0), S(0, 1, 1),
-        S(0, 1, 4, base=3, dtype=Name("float64")), S(0, 3, 10, dtype=Name("int64")),
-        S(-1.5, 3.9, 6, 2.0, dtype=Name("int32")), errors=[E(0, 1, -1)],
-        tol={"float32": (3e-5, 1e-5)}, why="powers of float32 steps"),
-    made("eye", S(3), S(2, 4), S(4, 2), S(0), S(3, dtype=Name("int64")), S(2, m=3),
-        errors=[E(-1), E(2, -1)]),
-    made("tril_indices", S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 2), S(3, 3, offset=5)),
-    made("triu_indices", S(3, 3), S(3, 4, 1), S(4, 2, -1), S(0, 2)),
-    made("range", S(0, 4), S(1, 2, 0.5), S(5, 1, -2), S(0, 4.5, dtype=Name("int64")),
-        S(1, 0.5, -1.7, dtype=Name("int64")), S(0, 0.9, 0.3, dtype=Name("float16")),
-        errors=[E(0, 4, 0), E(0, 4, -1)]),
-    *(made(f"{name}_window", S(5), S(6, periodic=False), S(1), S(0), S(4, dtype=Name("float64")),
-        S(4, requires_grad=True), errors=[E(-1), E(2.5), E(3, dtype=Name("int64"))],
-        tol={"float32": (2e-5, 1e-6)}, why="cosines of float32 steps")
-        for name in ("hann", "hamming", "blackman", "bartlett", "kaiser")),
+    factory("arange", sample(5), sample(2, 5), sample(0, 1, 0.25), sample(5, 0, -2), sample(2.5),
+        sample(0), sample(3, 3), sample(1, 6, 2, dtype=Attribute("float32")),
+        sample(5, dtype=Attribute("float64")), sample(end=4), sample(start=1, end=4, step=2),
+        sample(0, 1, 0.1), sample(5, dtype=Attribute("int32")),
+        sample(5, dtype=Attribute("bfloat16")), errors=[error(0, 5, -1), error(5, 0),
+        error(0, 5, 0), error("x")], tolerances=STEPS, tolerance_reason="float32 steps"),
+    factory("linspace", sample(0, 1, 5), sample(-2.0, 3.0, 4), sample(3, 1, steps=3),
+        sample(0, 1, 1), sample(0, 1, 0), sample(0, 10, 5, dtype=Attribute("int64")),
+        sample(0, 1, 7, dtype=Attribute("float64")), sample(-1.5, 4.9, 4, dtype=Attribute("int32")),
+        sample(0, -2, 5, dtype=Attribute("uint8")), errors=[error(0, 1, -1), error(0, 1),
+        error(0, -0.5, 3, dtype=Attribute("uint8")), error(0, 300, 3, dtype=Attribute("int8"))],
+        tolerances=STEPS, tolerance_reason="float32 steps"),
+    factory("logspace", sample(0, 2, 5), sample(-1.0, 1.0, 3, 2.0), sample(0, 1, 1),
+        sample(0, 1, 4, base=3, dtype=Attribute("float64")),
+        sample(0, 3, 10, dtype=Attribute("int64")),
+        sample(-1.5, 3.9, 6, 2.0, dtype=Attribute("int32")), errors=[error(0, 1, -1)],
+        tolerances={"float32": (3e-5, 1e-5)}, tolerance_reason="powers of float32 steps"),
+    factory("eye", sample(3), sample(2, 4), sample(4, 2), sample(0),
+        sample(3, dtype=Attribute("int64")), sample(2, m=3), errors=[error(-1), error(2, -1)]),
+    factory("tril_indices", sample(3, 3), sample(3, 4, 1), sample(4, 2, -1), sample(0, 2),
+        sample(3, 3, offset=5)),
+    factory("triu_indices", sample(3, 3), sample(3, 4, 1), sample(4, 2, -1), sample(0, 2)),
+    factory("range", sample(0, 4), sample(1, 2, 0.5), sample(5, 1, -2),
+        sample(0, 4.5, dtype=Attribute("int64")), sample(1, 0.5, -1.7, dtype=Attribute("int64")),
+        sample(0, 0.9, 0.3, dtype=Attribute("float16")), errors=[error(0, 4, 0), error(0, 4, -1)]),
+    *(factory(f"{name}_window", sample(5), sample(6, periodic=False), sample(1), sample(0),
+        sample(4, dtype=Attribute("float64")), sample(4, requires_grad=True), errors=[error(-1),
+        error(2.5), error(3, dtype=Attribute("int64"))], tolerances={"float32": (2e-5, 1e-6)},
+        tolerance_reason="cosines of float32 steps") for name
+        in ("hann", "hamming", "blackman", "bartlett", "kaiser")),
 ]
 
 FROM_DATA = [
-    made("tensor", S(3), S(2.5), S(True), S([1, 2, 3]), S([[1.0, 2.0], [3.0, 4.0]]), S([]),
-        S([[], []]), S([True, False]), S([1, 2.5]), S([1, True]), S((1, 2)),
-        S([1, 2], dtype=Name("float64")), S([1.5, 0.0], dtype=Name("int64")),
-        S([0.0, 2.0], dtype=Name("bool")), S([1 + 2j]), S([1.5], dtype=Name("bfloat16")),
-        S([1.0], requires_grad=True), S([2 ** 40]), S([float("inf"), float("nan")]), S(range(3)),
-        errors=[E([1, [2]]), E([[1, 2], [3]]), E("x"), E(["a"]), E([1], requires_grad=True),
-        E(None), E({})]),
-    made("tensor.numpy", *[S(d) for d in ("float64", "float32", "int64", "int32", "uint8", "bool",
-        "float16")], call=lambda torch, d, **kw: torch.tensor(np.ones((2, 3), d), **kw)),
-    made("as_tensor", S([1.0, 2.0]), S(3), S([1], dtype=Name("float64"))),
-    made("asarray", S([1.0, 2.0]), S(3), S([1], dtype=Name("float64"))),
-    Op("as_tensor.tensor", S(T(2, 3)), S(T(2, 3), dtype=Name("float64")),
-        call=lambda torch, x, **kw: torch.as_tensor(x, **kw), dtypes=WIDE, grad=False),
-    made("scalar_tensor", S(3), S(2.5, dtype=Name("float64"))),
-    Op("Tensor.repr", S(V([1.0, 2.5])), S(T(2, 3)), S(V(3)), S(T(0)), S(V([1e-8, 1.0])),
-        S(V([1e10, 1.0])), S(V([float("nan"), float("inf"), 1.0])), S(C(3, 3, 3)),
-        call=text, dtypes=("float32", "float64"), grad=False, layout=False),
-    Op("Tensor.repr.int", S(V([1, 25])), S(T(2, 3)), S(T(0)), S(T(1200)),
-        call=text, dtypes=("int64", "bool", "int32"), grad=False, layout=False),
-    Op("Tensor.numpy", S(T(2, 3)), S(T()), call=lambda torch, x: x.cpu().numpy().tolist(),
-        dtypes=("float64", "float32", "int64", "bool"), grad=False, layout=False),
+    factory("tensor", sample(3), sample(2.5), sample(True), sample([1, 2, 3]),
+        sample([[1.0, 2.0], [3.0, 4.0]]), sample([]), sample([[], []]), sample([True, False]),
+        sample([1, 2.5]), sample([1, True]), sample((1, 2)),
+        sample([1, 2], dtype=Attribute("float64")), sample([1.5, 0.0], dtype=Attribute("int64")),
+        sample([0.0, 2.0], dtype=Attribute("bool")), sample([1 + 2j]),
+        sample([1.5], dtype=Attribute("bfloat16")), sample([1.0], requires_grad=True),
+        sample([2 ** 40]), sample([float("inf"), float("nan")]), sample(range(3)),
+        errors=[error([1, [2]]), error([[1, 2], [3]]), error("x"), error(["a"]),
+        error([1], requires_grad=True), error(None), error({})]),
+    factory("tensor.numpy",
+        *[sample(d) for d in ("float64", "float32", "int64", "int32", "uint8", "bool", "float16")],
+        call=lambda torch, d, **kw: torch.tensor(np.ones((2, 3), d), **kw)),
+    factory("as_tensor", sample([1.0, 2.0]), sample(3), sample([1], dtype=Attribute("float64"))),
+    factory("asarray", sample([1.0, 2.0]), sample(3), sample([1], dtype=Attribute("float64"))),
+    OpInfo("as_tensor.tensor", sample(tensor(2, 3)),
+        sample(tensor(2, 3), dtype=Attribute("float64")),
+        call=lambda torch, x, **kw: torch.as_tensor(x, **kw), dtypes=WIDE, supports_autograd=False),
+    factory("scalar_tensor", sample(3), sample(2.5, dtype=Attribute("float64"))),
+    OpInfo("Tensor.repr", sample(literal([1.0, 2.5])), sample(tensor(2, 3)), sample(literal(3)),
+        sample(tensor(0)), sample(literal([1e-8, 1.0])), sample(literal([1e10, 1.0])),
+        sample(literal([float("nan"), float("inf"), 1.0])), sample(constant(3, 3, 3)), call=text,
+        dtypes=("float32", "float64"), supports_autograd=False, check_layouts=False),
+    OpInfo("Tensor.repr.int", sample(literal([1, 25])), sample(tensor(2, 3)), sample(tensor(0)),
+        sample(tensor(1200)), call=text, dtypes=("int64", "bool", "int32"), supports_autograd=False,
+        check_layouts=False),
+    OpInfo("Tensor.numpy", sample(tensor(2, 3)), sample(tensor()),
+        call=lambda torch, x: x.cpu().numpy().tolist(),
+        dtypes=("float64", "float32", "int64", "bool"), supports_autograd=False,
+        check_layouts=False),
 ]
 
 OPS = FILLED + RANGES + FROM_DATA

@@ -5,15 +5,29 @@ from __future__ import annotations
 
 from math import inf
 
-from tests.op_db._case import POSITIVE, V64, WIDE, B, C, E, Kink, N, Op, S, T, Told, V
+from tests.op_db._case import (
+    POSITIVE,
+    WIDE,
+    OpInfo,
+    async_error,
+    booleans,
+    constant,
+    error,
+    int64,
+    integers,
+    literal,
+    sample,
+    subgradient_sample,
+    tensor,
+)
 
 HALVES = {"float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1), "float32": (2e-5, 2e-5)}
 WHY = "statistics of rounded numbers"
-MEAN, VARIANCE = C(3), C(3, of=POSITIVE)
+MEAN, VARIANCE = constant(3), constant(3, domain=POSITIVE)
 
 
 def norm(name, *samples, **options):
-    return Op("F." + name, *samples, tol=HALVES, why=WHY, **options)
+    return OpInfo("F." + name, *samples, tolerances=HALVES, tolerance_reason=WHY, **options)
 
 
 def batch_norm_training(torch, x, mean, variance, *args, **kw):
@@ -29,88 +43,115 @@ def instance_norm_running(torch, x, mean, variance, **kw):
 
 
 NORMS = [
-    norm("batch_norm", S(T(4, 3), MEAN, VARIANCE), S(T(2, 3, 4), MEAN, VARIANCE, T(3), T(3)),
-        S(T(2, 3, 2, 2), MEAN, VARIANCE, T(3), T(3), False, 0.1, 1e-3),
-        S(T(2, 3, 2, 2, 2), MEAN, VARIANCE), S(T(0, 3), MEAN, VARIANCE), S(T(0), None, None),
-        S(T(0, 3), None, None, T(3), T(3), True), S(T(0, 3), None, None),
-        accidents=("sizes",), errors=[E(T(4, 3), C(2), C(2)), E(T(4, 3), None, None),
-        E(T(4, 3), MEAN, VARIANCE, T(2), T(2)), E(T(0, 3), None, None, None, None, True, 0.1, -1.0),
-        E(T(4, 3), MEAN, VARIANCE, T(2), T(2), True, 0.1, 0.0)]),
-    norm("batch_norm.training", S(T(4, 3), MEAN, VARIANCE), S(T(2, 3, 4), MEAN, VARIANCE, T(3),
-        T(3)), S(T(2, 3, 2, 2), MEAN, VARIANCE, T(3), T(3), momentum=0.3, eps=1e-3),
-        S(T(2, 3, 2, 2), MEAN, VARIANCE, momentum=0.0), call=batch_norm_training,
-        errors=[E(T(1, 3), MEAN, VARIANCE)], order3=False, accidents=("sizes",)),
-    norm("batch_norm.no_statistics", S(T(4, 3)), S(T(2, 3, 2, 2), T(3), T(3)),
+    norm("batch_norm", sample(tensor(4, 3), MEAN, VARIANCE),
+        sample(tensor(2, 3, 4), MEAN, VARIANCE, tensor(3), tensor(3)),
+        sample(tensor(2, 3, 2, 2), MEAN, VARIANCE, tensor(3), tensor(3), False, 0.1, 1e-3),
+        sample(tensor(2, 3, 2, 2, 2), MEAN, VARIANCE), sample(tensor(0, 3), MEAN, VARIANCE),
+        sample(tensor(0), None, None), sample(tensor(0, 3), None, None, tensor(3), tensor(3), True),
+        sample(tensor(0, 3), None, None), skip_undefined_behavior=("sizes",),
+        errors=[error(tensor(4, 3), constant(2), constant(2)), error(tensor(4, 3), None, None),
+        error(tensor(4, 3), MEAN, VARIANCE, tensor(2), tensor(2)),
+        error(tensor(0, 3), None, None, None, None, True, 0.1, -1.0),
+        error(tensor(4, 3), MEAN, VARIANCE, tensor(2), tensor(2), True, 0.1, 0.0)]),
+    norm("batch_norm.training", sample(tensor(4, 3), MEAN, VARIANCE),
+        sample(tensor(2, 3, 4), MEAN, VARIANCE, tensor(3), tensor(3)),
+        sample(tensor(2, 3, 2, 2), MEAN, VARIANCE, tensor(3), tensor(3), momentum=0.3, eps=1e-3),
+        sample(tensor(2, 3, 2, 2), MEAN, VARIANCE, momentum=0.0), call=batch_norm_training,
+        errors=[error(tensor(1, 3), MEAN, VARIANCE)], check_third_order=False,
+        skip_undefined_behavior=("sizes",)),
+    norm("batch_norm.no_statistics", sample(tensor(4, 3)),
+        sample(tensor(2, 3, 2, 2), tensor(3), tensor(3)),
         call=lambda torch, x, w=None, b=None: torch.nn.functional.batch_norm(x, None, None, w, b,
-        True), errors=[E(T(1, 3))], accidents=("sizes",)),
-    norm("layer_norm", S(T(3, 4), (4,)), S(T(2, 3, 4), (3, 4), T(3, 4), T(3, 4)),
-        S(T(3, 4), [4], T(4)), S(T(3, 4), (4,), T(4), T(4), 1e-2), S(T(4), (4,)), S(T(0, 4), (4,)),
-        Kink(T(3, 4), (4,), None, T(4)), order3=True, torch_orders=2,
-        errors=[E(T(3, 4), (3,)), E(T(3, 4), (4,), T(3)), E(T(3, 4), ())]),
-    norm("group_norm", S(T(2, 6, 3), 3), S(T(2, 6, 2, 2), 2, T(6), T(6)), S(T(2, 6), 1),
-        S(T(2, 6, 2), 6, T(6), T(6), 1e-2), S(T(2, 6, 2), num_groups=2, weight=T(6)),
-        accidents=("sizes",), errors=[E(T(2, 6, 3), 4), E(T(2, 6, 3), 3, T(5))]),
-    norm("instance_norm", S(T(2, 3, 4)), S(T(2, 3, 2, 3), weight=T(3), bias=T(3)),
-        S(T(2, 3, 4), eps=1e-2), S(T(2, 3, 2, 2, 2)), accidents=("empty",), errors=[E(T(2, 3, 1)),
-        E(T(1, 1, 4), C(2), C(2)), E(T(2, 3, 4), weight=T(1))]),
-    norm("instance_norm.running", S(T(2, 3, 4), MEAN, VARIANCE),
-        S(T(2, 3, 2, 3), MEAN, VARIANCE, weight=T(3), bias=T(3), momentum=0.3),
-        S(T(2, 3, 4), MEAN, VARIANCE, use_input_stats=False), accidents=("empty",),
-        call=instance_norm_running),
-    Op("F.rms_norm.complex", S(T(3, 4, dtype="complex128"), (4,), T(4, dtype="complex128")),
-        dtypes=("float64",), layout=False),
-    norm("rms_norm", S(T(3, 4), (4,)), S(T(2, 3, 4), (3, 4), T(3, 4)), S(T(3, 4), (4,), T(4), 1e-2),
-        errors=[E(T(3, 4), (3,)), E(T(3, 4), (4,), T(3))]),
-    norm("local_response_norm", S(T(2, 5, 3), 3), S(T(2, 5, 3, 2), 2, 1e-2, 0.5, 2.0), dtypes=WIDE,
-        accidents=("dtypes",),
-        errors=[E(T(2, 5), 3)]),
-    norm("normalize.matrix", S(T(2, 3, 4), p=2, dim=(1, 2))),
+        True), errors=[error(tensor(1, 3))], skip_undefined_behavior=("sizes",)),
+    norm("layer_norm", sample(tensor(3, 4), (4,)),
+        sample(tensor(2, 3, 4), (3, 4), tensor(3, 4), tensor(3, 4)),
+        sample(tensor(3, 4), [4], tensor(4)),
+        sample(tensor(3, 4), (4,), tensor(4), tensor(4), 1e-2), sample(tensor(4), (4,)),
+        sample(tensor(0, 4), (4,)), subgradient_sample(tensor(3, 4), (4,), None, tensor(4)),
+        check_third_order=True, torch_grad_orders=2, errors=[error(tensor(3, 4), (3,)),
+        error(tensor(3, 4), (4,), tensor(3)), error(tensor(3, 4), ())]),
+    norm("group_norm", sample(tensor(2, 6, 3), 3),
+        sample(tensor(2, 6, 2, 2), 2, tensor(6), tensor(6)), sample(tensor(2, 6), 1),
+        sample(tensor(2, 6, 2), 6, tensor(6), tensor(6), 1e-2),
+        sample(tensor(2, 6, 2), num_groups=2, weight=tensor(6)), skip_undefined_behavior=("sizes",),
+        errors=[error(tensor(2, 6, 3), 4), error(tensor(2, 6, 3), 3, tensor(5))]),
+    norm("instance_norm", sample(tensor(2, 3, 4)),
+        sample(tensor(2, 3, 2, 3), weight=tensor(3), bias=tensor(3)),
+        sample(tensor(2, 3, 4), eps=1e-2), sample(tensor(2, 3, 2, 2, 2)),
+        skip_undefined_behavior=("empty",), errors=[error(tensor(2, 3, 1)),
+        error(tensor(1, 1, 4), constant(2), constant(2)),
+        error(tensor(2, 3, 4), weight=tensor(1))]),
+    norm("instance_norm.running", sample(tensor(2, 3, 4), MEAN, VARIANCE),
+        sample(tensor(2, 3, 2, 3), MEAN, VARIANCE, weight=tensor(3), bias=tensor(3), momentum=0.3),
+        sample(tensor(2, 3, 4), MEAN, VARIANCE, use_input_stats=False),
+        skip_undefined_behavior=("empty",), call=instance_norm_running),
+    OpInfo("F.rms_norm.complex",
+        sample(tensor(3, 4, dtype="complex128"), (4,), tensor(4, dtype="complex128")),
+        dtypes=("float64",), check_layouts=False),
+    norm("rms_norm", sample(tensor(3, 4), (4,)), sample(tensor(2, 3, 4), (3, 4), tensor(3, 4)),
+        sample(tensor(3, 4), (4,), tensor(4), 1e-2), errors=[error(tensor(3, 4), (3,)),
+        error(tensor(3, 4), (4,), tensor(3))]),
+    norm("local_response_norm", sample(tensor(2, 5, 3), 3),
+        sample(tensor(2, 5, 3, 2), 2, 1e-2, 0.5, 2.0), dtypes=WIDE,
+        skip_undefined_behavior=("dtypes",), errors=[error(tensor(2, 5), 3)]),
+    norm("normalize.matrix", sample(tensor(2, 3, 4), p=2, dim=(1, 2))),
 ]
 
 EMBEDDING = [
-    Op("F.embedding", S(N(2, 3, high=5), T(5, 4)), S(V64([1, 1, 0]), T(5, 4)), S(V64(2), T(5, 4)),
-        Kink(V64([]), T(5, 4)), S(N(3, high=5, dtype="int32"), T(5, 4)),
-        S(V64([1, 0, 1]), T(5, 4), scale_grad_by_freq=False),
-        accidents=("gradient",),  # PyTorch refuses the second one of no indices
-        errors=[Told(V64([5]), T(5, 4)), E(V([0.5]), T(5, 4)),
-        E(V64([0]), T(5, 4), padding_idx=7), Told(V64([-1]), T(5, 4))]),
-    Op("F.embedding.padding", Kink(V64([1, 0, 2, 1]), T(5, 4), padding_idx=1),
-        Kink(V64([1, 4]), T(5, 4), padding_idx=-1), Kink(V64([1, 0, 1, 1]), T(5, 4),
-        scale_grad_by_freq=True), dtypes=WIDE),
-    *(Op(f"F.embedding_bag.{mode}", S(N(2, 3, high=5), T(5, 4), mode=mode),
-        S(V64([0, 2, 2, 4]), T(5, 4), V64([0, 3]), mode=mode),
-        S(V64([0, 2, 4]), T(5, 4), V64([0, 0, 2]), mode=mode),
-        S(V64([0, 2, 4]), T(5, 4), V64([0, 2, 3]), mode=mode, include_last_offset=True),
-        dtypes=WIDE, torch_orders=1, tol=HALVES, why=WHY, accidents=("sizes",),
-        errors=[E(V64([0, 2]), T(5, 4), mode=mode), E(V64([[0]]), T(5, 4), V64([0]), mode=mode)])
-        for mode in ("sum", "mean", "max")),
-    Op("F.embedding_bag.weights", S(N(2, 3, high=5), T(5, 4), per_sample_weights=T(2, 3),
-        mode="sum"), dtypes=WIDE, torch_orders=1, accidents=("sizes",)),
-    Op("F.one_hot", S(V64([0, 2, 1])), S(V64([[0, 1], [2, 0]]), 4), S(V64(1), 3), S(V64([]), 3),
-        grad=False, errors=[E(V64([3]), 3), E(V64([-1]), 3), E(V([1.0]), 3),
-        E(V64([]))]),
+    OpInfo("F.embedding", sample(integers(2, 3, high=5), tensor(5, 4)),
+        sample(int64([1, 1, 0]), tensor(5, 4)), sample(int64(2), tensor(5, 4)),
+        subgradient_sample(int64([]), tensor(5, 4)),
+        sample(integers(3, high=5, dtype="int32"), tensor(5, 4)),
+        sample(int64([1, 0, 1]), tensor(5, 4), scale_grad_by_freq=False),
+        skip_undefined_behavior=("gradient",),  # PyTorch refuses the second one of no indices
+        errors=[async_error(int64([5]), tensor(5, 4)), error(literal([0.5]), tensor(5, 4)),
+        error(int64([0]), tensor(5, 4), padding_idx=7), async_error(int64([-1]), tensor(5, 4))]),
+    OpInfo("F.embedding.padding",
+        subgradient_sample(int64([1, 0, 2, 1]), tensor(5, 4), padding_idx=1),
+        subgradient_sample(int64([1, 4]), tensor(5, 4), padding_idx=-1),
+        subgradient_sample(int64([1, 0, 1, 1]), tensor(5, 4), scale_grad_by_freq=True),
+        dtypes=WIDE),
+    *(OpInfo(f"F.embedding_bag.{mode}", sample(integers(2, 3, high=5), tensor(5, 4), mode=mode),
+        sample(int64([0, 2, 2, 4]), tensor(5, 4), int64([0, 3]), mode=mode),
+        sample(int64([0, 2, 4]), tensor(5, 4), int64([0, 0, 2]), mode=mode),
+        sample(int64([0, 2, 4]), tensor(5, 4), int64([0, 2, 3]), mode=mode,
+        include_last_offset=True), dtypes=WIDE, torch_grad_orders=1, tolerances=HALVES,
+        tolerance_reason=WHY, skip_undefined_behavior=("sizes",),
+        errors=[error(int64([0, 2]), tensor(5, 4), mode=mode),
+        error(int64([[0]]), tensor(5, 4), int64([0]), mode=mode)]) for mode
+        in ("sum", "mean", "max")),
+    OpInfo("F.embedding_bag.weights",
+        sample(integers(2, 3, high=5), tensor(5, 4), per_sample_weights=tensor(2, 3), mode="sum"),
+        dtypes=WIDE, torch_grad_orders=1, skip_undefined_behavior=("sizes",)),
+    OpInfo("F.one_hot", sample(int64([0, 2, 1])), sample(int64([[0, 1], [2, 0]]), 4),
+        sample(int64(1), 3), sample(int64([]), 3), supports_autograd=False,
+        errors=[error(int64([3]), 3), error(int64([-1]), 3), error(literal([1.0]), 3),
+        error(int64([]))]),
 ]
 
-KEEPING = [
-    *(Op(f"F.{name}.eval", S(T(2, 3, 4), 0.5, False), S(T(2, 3, 4), p=0.0, training=True),
+INACTIVE_DROPOUT = [
+    *(OpInfo(f"F.{name}.eval", sample(tensor(2, 3, 4), 0.5, False),
+        sample(tensor(2, 3, 4), p=0.0, training=True),
         call=lambda torch, x, *args, name=name, **kw: getattr(torch.nn.functional, name)(x, *args,
-        **kw), errors=[E(T(2, 3, 4), 1.5), E(T(2, 3, 4), -0.1)])
-        for name in ("dropout", "dropout1d", "alpha_dropout", "feature_alpha_dropout")),
-    Op("F.dropout2d.eval", S(T(2, 3, 4, 2), 0.5, False), dtypes=WIDE),
-    Op("F.dropout3d.eval", S(T(2, 3, 2, 2, 2), 0.5, False), dtypes=WIDE),
-    Op("F.dropout.all", S(T(3, 4), 1.0, True), dtypes=WIDE),
-    Op("dropout.eval", S(T(3, 4), 0.5, False), dtypes=WIDE),
+        **kw), errors=[error(tensor(2, 3, 4), 1.5),
+        error(tensor(2, 3, 4), -0.1)]) for name
+        in ("dropout", "dropout1d", "alpha_dropout", "feature_alpha_dropout")),
+    OpInfo("F.dropout2d.eval", sample(tensor(2, 3, 4, 2), 0.5, False), dtypes=WIDE),
+    OpInfo("F.dropout3d.eval", sample(tensor(2, 3, 2, 2, 2), 0.5, False), dtypes=WIDE),
+    OpInfo("F.dropout.all", sample(tensor(3, 4), 1.0, True), dtypes=WIDE),
+    OpInfo("dropout.eval", sample(tensor(3, 4), 0.5, False), dtypes=WIDE),
 ]
 
-Q, K, W = T(2, 3, 4), T(2, 5, 4), T(2, 5, 6)
-HEADS = (T(2, 2, 3, 4), T(2, 2, 3, 4), T(2, 2, 3, 4))
-CROSS = (T(2, 3, 3, 4), T(2, 3, 5, 4), T(2, 3, 5, 6))
-SHARED = (T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 2, 5, 6))
-LONG = (T(2, 2, 48, 3), T(2, 2, 50, 3), T(2, 2, 50, 2))
-MASK = V([[True, False, True, True, False], [True, True, True, True, True],
+Q, K, W = tensor(2, 3, 4), tensor(2, 5, 4), tensor(2, 5, 6)
+HEADS = (tensor(2, 2, 3, 4), tensor(2, 2, 3, 4), tensor(2, 2, 3, 4))
+CROSS = (tensor(2, 3, 3, 4), tensor(2, 3, 5, 4), tensor(2, 3, 5, 6))
+SHARED = (tensor(2, 4, 3, 4), tensor(2, 2, 5, 4), tensor(2, 2, 5, 6))
+LONG = (tensor(2, 2, 48, 3), tensor(2, 2, 50, 3), tensor(2, 2, 50, 2))
+MASK = literal([[True, False, True, True, False], [True, True, True, True, True],
     [False, True, False, False, False]], dtype="bool")
 CLOSED = [[0.0, 1.0, -inf, 0.5, 0.0], [-inf] * 5, [0.0] * 5]
-NOTHING = V([[value == 0 for value in row] for row in CLOSED], dtype="bool", grad=False)
+NOTHING = literal([[value == 0 for value in row] for row in CLOSED], dtype="bool",
+    requires_grad=False)
 
 
 def attention(torch, *args, **kw):
@@ -123,26 +164,36 @@ def attention(torch, *args, **kw):
 
 
 ATTENTION = [
-    Op("F.scaled_dot_product_attention.blocks", Kink(*LONG), Kink(*LONG, is_causal=True),
-        Kink(*LONG, B(48, 50)), Kink(*LONG, C(2, 1, 1, 50)), Kink(T(1, 4, 48, 3), T(1, 2, 50, 3),
-        T(1, 2, 50, 3), enable_gqa=True), call=attention, dtypes=WIDE,
-        order2="as in smaller samples", accidents=("sizes",)),
-    Op("F.scaled_dot_product_attention", S(Q, K, W), S(*HEADS), S(*HEADS, is_causal=True),
-        S(Q, K, W, MASK), S(Q, K, W, attn_mask=T(3, 5)), S(Q, K, W, T(2, 1, 5)),
-        S(Q, K, W, scale=0.3), S(T(3, 4), T(5, 4), T(5, 4)), S(T(2, 3, 4), T(2, 5, 4), T(2, 5, 4),
-        is_causal=True), S(T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 2, 5, 4), enable_gqa=True),
-        S(Q, K, W, dropout_p=0.0), S(Q, K, W, NOTHING), S(Q, K, W, V(CLOSED, grad=False)),
-        call=attention, tol=HALVES, why=WHY, order3=True, accidents=("sizes",),
-        errors=[E(Q, K, W, MASK, is_causal=True), E(Q, T(2, 5, 3), W), E(Q, K, T(2, 4, 4)),
-        E(Q, K, W, T(2, 2)), E(Q, K, W, T(7, 2, 3, 5)), E(T(4), T(4), T(4)),
-        E(T(2, 4, 3, 4), T(2, 3, 5, 4), T(2, 3, 5, 4), enable_gqa=True)]),
-    Op("F.scaled_dot_product_attention.shapes", S(T(2, 5, 4), T(2, 3, 4), T(2, 3, 2),
-        is_causal=True), S(*CROSS, B(2, 1, 1, 5)), S(*CROSS, T(3, 3, 5)), S(*CROSS, T(5)),
-        S(T(2, 1, 3, 4), T(1, 2, 5, 4), T(5, 4), scale=-0.4), S(*SHARED, enable_gqa=True,
-        is_causal=True), S(*SHARED, T(4, 3, 5), enable_gqa=True), S(*SHARED, B(3, 5),
-        enable_gqa=True), S(T(2, 4, 3, 4), T(2, 2, 5, 4), T(2, 1, 5, 4), T(2, 1, 3, 5),
-        enable_gqa=True), S(*CROSS, dropout_p=1.0),
-        call=attention, dtypes=WIDE, accidents=("sizes",)),
+    OpInfo("F.scaled_dot_product_attention.blocks", subgradient_sample(*LONG),
+        subgradient_sample(*LONG, is_causal=True), subgradient_sample(*LONG, booleans(48, 50)),
+        subgradient_sample(*LONG, constant(2, 1, 1, 50)),
+        subgradient_sample(tensor(1, 4, 48, 3), tensor(1, 2, 50, 3), tensor(1, 2, 50, 3),
+        enable_gqa=True), call=attention, dtypes=WIDE, supports_gradgrad="as in smaller samples",
+        skip_undefined_behavior=("sizes",)),
+    OpInfo("F.scaled_dot_product_attention", sample(Q, K, W), sample(*HEADS),
+        sample(*HEADS, is_causal=True), sample(Q, K, W, MASK),
+        sample(Q, K, W, attn_mask=tensor(3, 5)), sample(Q, K, W, tensor(2, 1, 5)),
+        sample(Q, K, W, scale=0.3), sample(tensor(3, 4), tensor(5, 4), tensor(5, 4)),
+        sample(tensor(2, 3, 4), tensor(2, 5, 4), tensor(2, 5, 4), is_causal=True),
+        sample(tensor(2, 4, 3, 4), tensor(2, 2, 5, 4), tensor(2, 2, 5, 4), enable_gqa=True),
+        sample(Q, K, W, dropout_p=0.0), sample(Q, K, W, NOTHING),
+        sample(Q, K, W, literal(CLOSED, requires_grad=False)), call=attention, tolerances=HALVES,
+        tolerance_reason=WHY, check_third_order=True, skip_undefined_behavior=("sizes",),
+        errors=[error(Q, K, W, MASK, is_causal=True), error(Q, tensor(2, 5, 3), W),
+        error(Q, K, tensor(2, 4, 4)), error(Q, K, W, tensor(2, 2)),
+        error(Q, K, W, tensor(7, 2, 3, 5)), error(tensor(4), tensor(4), tensor(4)),
+        error(tensor(2, 4, 3, 4), tensor(2, 3, 5, 4), tensor(2, 3, 5, 4), enable_gqa=True)]),
+    OpInfo("F.scaled_dot_product_attention.shapes",
+        sample(tensor(2, 5, 4), tensor(2, 3, 4), tensor(2, 3, 2), is_causal=True),
+        sample(*CROSS, booleans(2, 1, 1, 5)), sample(*CROSS, tensor(3, 3, 5)),
+        sample(*CROSS, tensor(5)),
+        sample(tensor(2, 1, 3, 4), tensor(1, 2, 5, 4), tensor(5, 4), scale=-0.4),
+        sample(*SHARED, enable_gqa=True, is_causal=True),
+        sample(*SHARED, tensor(4, 3, 5), enable_gqa=True),
+        sample(*SHARED, booleans(3, 5), enable_gqa=True),
+        sample(tensor(2, 4, 3, 4), tensor(2, 2, 5, 4), tensor(2, 1, 5, 4), tensor(2, 1, 3, 5),
+        enable_gqa=True), sample(*CROSS, dropout_p=1.0), call=attention, dtypes=WIDE,
+        skip_undefined_behavior=("sizes",)),
 ]
 
-OPS = NORMS + EMBEDDING + KEEPING + ATTENTION
+OPS = NORMS + EMBEDDING + INACTIVE_DROPOUT + ATTENTION

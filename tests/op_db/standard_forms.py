@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from tests.op_db._case import (
+    AWAY_FROM_HALVES,
     COMPLEX,
     FLOATS,
     NONZERO,
     NORMAL,
-    STEPS,
     WIDE,
-    Kink,
-    Op,
-    S,
-    T,
-    away,
+    OpInfo,
+    away_from,
+    sample,
+    subgradient_sample,
+    tensor,
 )
 
 
@@ -28,16 +28,18 @@ def rounded(torch):
 
 
 OPS = [
-    Op("array_api.expm1", S(T(3, 4)), S(T()), of=NORMAL, dtypes=FLOATS + COMPLEX + ("int64",),
-       call=lambda torch, x: standard(torch, "expm1", torch.expm1)(x)),
-    Op("array_api.sign", S(T(3, 4)), S(T()), of=NONZERO,
+    OpInfo("array_api.expm1", sample(tensor(3, 4)), sample(tensor()), domain=NORMAL,
+        dtypes=FLOATS + COMPLEX + ("int64",), call=lambda torch, x: standard(torch, "expm1",
+        torch.expm1)(x)),
+    OpInfo("array_api.sign", sample(tensor(3, 4)), sample(tensor()), domain=NONZERO,
        dtypes=FLOATS + COMPLEX + ("int64", "uint8"),
        call=lambda torch, x: standard(torch, "sign", torch.sgn)(x)),
-    Op("array_api.round", S(T(3, 4)), S(T()), of=STEPS,
+    OpInfo("array_api.round", sample(tensor(3, 4)), sample(tensor()), domain=AWAY_FROM_HALVES,
        dtypes=FLOATS + COMPLEX + ("int64",),
        call=lambda torch, x: standard(torch, "round", rounded(torch))(x)),
-    Op("array_api.floor_divide", Kink(T(3, 4), T(4)), Kink(T(3, 1), T(1, 4)), Kink(T(2, 3), T()),
-       of=away(0.0, gap=0.6), dtypes=WIDE + ("int64",),
-       call=lambda torch, x, y: standard(
-           torch, "floor_divide", lambda x, y: torch.div(x, y, rounding_mode="floor"))(x, y)),
+    OpInfo("array_api.floor_divide", subgradient_sample(tensor(3, 4), tensor(4)),
+        subgradient_sample(tensor(3, 1), tensor(1, 4)), subgradient_sample(tensor(2, 3), tensor()),
+        domain=away_from(0.0, gap=0.6), dtypes=WIDE + ("int64",),
+        call=lambda torch, x, y: standard(torch, "floor_divide",
+        lambda x, y: torch.div(x, y, rounding_mode="floor"))(x, y)),
 ]

@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._case import Value, draw, place
-from tests.op_db._check import OURS, TORCH, about, each
+from tests.op_db._case import HostTensor, draw, materialize
+from tests.op_db._check import OURS, TORCH, failure_note, parametrize_rows
 from tests.ops._mutations import mutations
 
 #: function -> why it takes more than PyTorch does
@@ -27,7 +27,7 @@ LENIENT = {
 
 def replacements(value):
     """Values of other kinds than the sample's."""
-    if isinstance(value, Value):
+    if isinstance(value, HostTensor):
         return ("x", [0.5], np.ones(2, np.float32))
     if isinstance(value, bool):
         return (1, "x")
@@ -50,7 +50,7 @@ def outcome(op, side, drawn):
         warnings.simplefilter("ignore")
         try:
             side.module.manual_seed(0)
-            op.run(side.module, *place(drawn, side))
+            op.run(side.module, *materialize(drawn, side))
         except Exception as error:
             return error
     return None
@@ -66,10 +66,12 @@ def refused(op):
 
 
 class TestArguments(unittest.TestCase):
-    @each([op for op in OPS if op.samples and op.call is None and op.function not in LENIENT])
+    @parametrize_rows(
+        [op for op in OPS if op.samples and op.call is None and op.function not in LENIENT]
+    )
     def test(self, op):
         for mutated, ours in refused(op):
-            with about(mutated):
+            with failure_note(mutated):
                 self.assertIsInstance(ours, TypeError)  # not AttributeError, not a result
 
     def test_the_list_of_lenient_functions_is_short_and_true(self):

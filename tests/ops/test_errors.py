@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import unittest
 
-import torch
-
-from tests.not_here import PINNED
+from tests.expected_skips import torch_is_pinned
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import OURS, TORCH, about, each, run_ours
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import OURS, TORCH, failure_note, parametrize_rows, run_ours
 
 
 class TestErrors(unittest.TestCase):
-    @each([op for op in OPS if op.errors])
+    @parametrize_rows([op for op in OPS if op.errors])
     def test(self, op):
         for sample in op.errors:
-            if sample.mode == "unread" and OURS.device == "cuda":
+            if sample.mode == "cpu_only" and OURS.device == "cuda":
                 continue
-            if "x" in sample.args and torch.__version__.split("+")[0] != PINNED:
+            if "x" in sample.args and not torch_is_pinned():
                 continue  # 2.11 refuses dim="x" with an exception of another type
-            with about(sample):
+            with failure_note(sample):
                 drawn = draw(op, sample, "float32")
                 with self.assertRaises(Exception) as theirs:
-                    TORCH.run(op, *place(drawn, TORCH))
+                    TORCH.run(op, *materialize(drawn, TORCH))
                 # "Not implemented for 'Bool'" is about PyTorch's kernels: any RuntimeError will do.
                 kind = type(theirs.exception)
                 if kind.__module__.startswith("torch"):  # LinAlgError: each has its own
                     kind = kind.__base__
-                later = sample.mode == "told" and OURS.device == "cuda"
+                later = sample.mode == "async" and OURS.device == "cuda"
                 if later or kind is NotImplementedError:
                     kind = RuntimeError
                 with self.assertRaises(kind):

@@ -6,16 +6,23 @@ import unittest
 
 from tests.op_db import OPS
 from tests.op_db._case import draw
-from tests.op_db._check import about, compare, each, expected, run_ours, serves
+from tests.op_db._check import (
+    compare,
+    expected,
+    failure_note,
+    parametrize_rows,
+    representable,
+    run_ours,
+)
 
 
 class TestForward(unittest.TestCase):
-    @each(OPS, dtypes=True)
+    @parametrize_rows(OPS, dtypes=True)
     def test(self, op, dtype):
         for sample in op.samples:
-            if not serves(sample, dtype):
+            if not representable(sample, dtype):
                 continue
-            with about(sample, dtype):
+            with failure_note(sample, dtype):
                 drawn = draw(op, sample, dtype)
                 like, exact = expected(op, drawn)
                 compare(self, op, run_ours(op, drawn), like, exact)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from typing import Any
 
 import pytest
 
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters, parameters_of
-from tensorflow_lite_clone.core.signature import Signature, checked
+from tensorflow_lite_clone.core.signature import Signature, also_self, checked
 
 _BODY = """
-    seen.append(({args}, {kwargs}, {types}))
-    return function({call})
+seen.append(({args}, {kwargs}, {types}))
+{inner}
 """
 
 
@@ -38,6 +39,44 @@ def test_a_forwarder_is_called_as_its_function(args: tuple, kwargs: dict[str, An
     assert len(given[0]) + len(given[1]) == len(args) + len(kwargs)
 
 
+def test_forwarders_of_a_forwarder_are_one_function() -> None:
+    seen: list[Any] = []
+    body = "also.append({args})\n{inner}"
+    inner = forwarder(_scale, _BODY, lambda parameters: {"seen": seen})
+    outer = forwarder(inner, body, lambda parameters: {"also": seen})
+    assert outer(3, plus=1) == (7, None)
+    assert len(seen) == 2
+    text = inspect.getsource(outer.__code__)
+    assert text.index("also.append((x, by, ))") < text.index("seen.append(((x, by, ), ")
+    assert outer.__globals__["function"] is _scale
+    twice = forwarder(inner, _BODY, lambda parameters: {"seen": seen})  # it has the same names
+    assert twice(3) == (6, None)
+    assert twice.__globals__["function"] is inner
+
+
+def test_a_traceback_shows_the_lines_of_a_forwarder() -> None:
+    wrapper = forwarder(_scale, _BODY, lambda parameters: {"seen": []})
+    with pytest.raises(TypeError) as error:
+        wrapper("x", "y")
+    *_, frame, inner = traceback.extract_tb(error.value.__traceback__)
+    assert frame.filename.startswith("<_scale") and __name__ in frame.filename
+    assert frame.line == "return function(x, by, plus=plus, name=name)"
+    assert inner.line == "return x * by + plus, name"
+
+
+def test_the_first_argument_by_the_name_self() -> None:
+    def power(input: Any, exponent: Any, *, out: Any = None) -> tuple:  # noqa: A002
+        return input, exponent, out
+
+    function = also_self(power)
+    for _ in range(2):
+        assert function(self=2, exponent=3) == function(2, 3) == (2, 3, None)
+        assert function(2, exponent=3, out=1) == (2, 3, 1)
+        for args, kwargs in (((2,), {}), ((2, 3), {"self": 1}), ((), {"self": 1})):
+            with pytest.raises(TypeError, match=r"power\(\) (missing|got multiple)"):
+                function(*args, **kwargs)
+
+
 @pytest.mark.parametrize("args", [(), (1, 2, 3)])
 def test_arguments_that_do_not_fit(args: tuple) -> None:
     wrapper = forwarder(_scale, _BODY, lambda parameters: {"seen": []})
@@ -45,8 +84,24 @@ def test_arguments_that_do_not_fit(args: tuple) -> None:
         wrapper(*args)
 
 
-def test_a_function_of_any_arguments_is_not_served() -> None:
+def test_a_function_of_any_arguments() -> None:
+    def total(first: int, *args: int, plus: int = 0, **more: int) -> tuple:
+        return first + sum(args) + plus, more
+
+    seen: list[tuple] = []
+    wrapper = forwarder(total, _BODY, lambda parameters: {"seen": seen})
+    for _ in range(2):
+        assert wrapper(1, 2, 3, plus=4, other=5) == total(1, 2, 3, plus=4, other=5)
+        assert seen[-1][:2] == ((1, 2, 3), {"plus": 4, "other": 5})
+    with pytest.raises(TypeError, match="first"):
+        wrapper()
+
+
+def test_which_functions_have_parameters() -> None:
     assert has_parameters(_scale)
+    for function in (_scale, lambda *args: None):
+        wrapper = forwarder(function, _BODY, lambda parameters: {"seen": []})
+        assert has_parameters(wrapper) is has_parameters(function)
     assert not has_parameters(lambda *args: None)
     assert not has_parameters(lambda **kwargs: None)
 

@@ -7,12 +7,12 @@ import unittest
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._check import OURS, TORCH, Trial, about, each
+from tests.op_db._check import OURS, TORCH, GradientCase, failure_note, parametrize_rows
 from tests.op_db._device import SELF_CHECK
 
 STEP = 1e-5
-ROWS = [op for op in OPS if op.grad and "float64" in op.dtypes]
-TWICE = [op for op in ROWS if op.order2 is True]
+ROWS = [op for op in OPS if op.supports_autograd and "float64" in op.dtypes]
+TWICE = [op for op in ROWS if op.supports_gradgrad is True]
 
 #: Rows of which some gradient requires one here alone, or in PyTorch alone; that one is zeros.
 OTHERWISE = frozenset(
@@ -26,9 +26,9 @@ OTHERWISE = frozenset(
 def trials(op, modes):
     """The row's samples that have something to differentiate."""
     for sample in op.samples:
-        trial = Trial(op, sample)
+        trial = GradientCase(op, sample)
         if sample.mode in modes and trial.inputs:
-            with about(sample):
+            with failure_note(sample):
                 yield trial
 
 
@@ -59,7 +59,7 @@ class TestGrad(unittest.TestCase):
         )
         trial.compare(got, wanted, dtype)
 
-    @each(ROWS)
+    @parametrize_rows(ROWS)
     def test_first(self, op):
         beyond = self.beyond_torch(op, 1)
         for trial in trials(op, ("full", "torch")):
@@ -68,18 +68,18 @@ class TestGrad(unittest.TestCase):
             if trial.sample.mode == "full":
                 self.by_differences(trial, 1)
 
-    @each([op for op in ROWS if "float32" in op.dtypes and op.torch_orders])
+    @parametrize_rows([op for op in ROWS if "float32" in op.dtypes and op.torch_grad_orders])
     def test_first_float32(self, op):
         for trial in trials(op, ("full", "torch")):
             self.against_torch(trial, 1, "float32")
 
     def beyond_torch(self, op, order):
         """Whether PyTorch cannot be asked; with PyTorch on both sides nothing is left to check."""
-        if SELF_CHECK and op.torch_orders < order:
+        if SELF_CHECK and op.torch_grad_orders < order:
             self.skipTest(f"PyTorch has no right derivative of order {order} here")
-        return op.torch_orders < order
+        return op.torch_grad_orders < order
 
-    @each(TWICE)
+    @parametrize_rows(TWICE)
     def test_second(self, op):
         beyond = self.beyond_torch(op, 2)
         for trial in trials(op, ("full",)):
@@ -87,20 +87,20 @@ class TestGrad(unittest.TestCase):
                 self.against_torch(trial, 2)
             self.by_differences(trial, 2)
 
-    @each([op for op in ROWS if op.torch_orders and op.name not in OTHERWISE])
-    def test_which_gradients_require_one(self, op):
+    @parametrize_rows([op for op in ROWS if op.torch_grad_orders and op.name not in OTHERWISE])
+    def test_gradients_require_grad_as_in_pytorch(self, op):
         """Upstream gradients are constant, so that only the formula of the first one decides."""
         for trial in trials(op, ("full", "torch")):
             self.assertEqual(trial.depends(OURS), trial.depends(TORCH))
 
-    @each([op for op in TWICE if op.order3])
+    @parametrize_rows([op for op in TWICE if op.check_third_order])
     def test_third(self, op):
         self.beyond_torch(op, 3)
         for trial in trials(op, ("full",)):
             self.by_differences(trial, 3)
 
-    @each([op for op in ROWS if op.order2 is not True])
+    @parametrize_rows([op for op in ROWS if op.supports_gradgrad is not True])
     def test_no_second(self, op):
         for trial in trials(op, ("full",)):
-            with self.assertRaises(RuntimeError, msg=op.order2):
+            with self.assertRaises(RuntimeError, msg=op.supports_gradgrad):
                 trial.derivative(OURS, 2)

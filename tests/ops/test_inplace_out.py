@@ -7,20 +7,28 @@ import unittest
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._case import Arg, Value, draw, leaves, place
-from tests.op_db._check import OURS, TORCH, Trial, about, close, each, serves
+from tests.op_db._case import HostTensor, TensorSpec, draw, materialize, tree_leaves
+from tests.op_db._check import (
+    OURS,
+    TORCH,
+    GradientCase,
+    assert_close,
+    failure_note,
+    parametrize_rows,
+    representable,
+)
 from tests.op_db._device import SELF_CHECK
 
-WRITING = [op for op in OPS if op.inplace]
-DIFFERENTIABLE = [op for op in WRITING if op.grad and "float64" in op.dtypes]
+WRITING = [op for op in OPS if op.inplace_variant]
+DIFFERENTIABLE = [op for op in WRITING if op.supports_autograd and "float64" in op.dtypes]
 
 
 def writes(op, dtype):
     """The row's samples whose first argument is a tensor to write into."""
     for sample in op.samples:
         if (
-            serves(sample, dtype)
-            and isinstance(sample.args[0], Arg)
+            representable(sample, dtype)
+            and isinstance(sample.args[0], TensorSpec)
             and sample.args[0].dtype is None
         ):
             yield sample, draw(op, sample, dtype)
@@ -46,19 +54,19 @@ class Outcomes(unittest.TestCase):
 
 
 class TestInplace(Outcomes):
-    @each(WRITING)
+    @parametrize_rows(WRITING)
     def test_values(self, op):
         for dtype in [d for d in ("float32", "int64", "bool") if d in op.dtypes]:
             for sample, drawn in writes(op, dtype):
-                with about(sample, dtype):
+                with failure_note(sample, dtype):
                     self.check_values(op, drawn)
 
     def check_values(self, op, drawn):
         targets, results = [], []
         for side in (OURS, TORCH):
-            (target, *others), options = place(drawn, side)
+            (target, *others), options = materialize(drawn, side)
             version = target._version
-            method = getattr(target, op.inplace)
+            method = getattr(target, op.inplace_variant)
             results.append(outcome(side, method, *others, **options))
             targets.append((side, target, version))
         if self.same_outcome(*results):
@@ -67,28 +75,28 @@ class TestInplace(Outcomes):
         (_, ours, _), (_, theirs, _) = targets
         relative, absolute = op.tolerance(TORCH.dtype(theirs))
         self.assertEqual(OURS.dtype(ours), TORCH.dtype(theirs))
-        close(OURS.numpy(ours), TORCH.numpy(theirs), (2 * relative, absolute))
+        assert_close(OURS.numpy(ours), TORCH.numpy(theirs), (2 * relative, absolute))
 
-    @each(DIFFERENTIABLE)
+    @parametrize_rows(DIFFERENTIABLE)
     def test_gradient(self, op):
         """Of a copy written in place."""
-        if SELF_CHECK and not op.torch_inplace:
+        if SELF_CHECK and not op.torch_inplace_grad:
             self.skipTest("PyTorch has no gradient here")
         for sample, _ in writes(op, "float64"):
-            trial = Trial(op, sample)
-            if not trial.drawn[0][0].grad or sample.mode == "forward":
+            trial = GradientCase(op, sample)
+            if not trial.drawn[0][0].requires_grad or sample.mode == "forward":
                 continue
-            trial.run = lambda module, args, kwargs: getattr(args[0].clone(), op.inplace)(
+            trial.run = lambda module, args, kwargs: getattr(args[0].clone(), op.inplace_variant)(
                 *args[1:], **kwargs
             )
-            theirs = trial if op.torch_inplace else Trial(op, sample)
+            theirs = trial if op.torch_inplace_grad else GradientCase(op, sample)
             wanted = outcome(TORCH, theirs.derivative, TORCH, 1)
-            with about(sample):
+            with failure_note(sample):
                 got = outcome(OURS, trial.derivative, OURS, 1)
                 if self.same_outcome(got, wanted):
                     trial.compare(got, wanted)
 
-    @each(DIFFERENTIABLE)
+    @parametrize_rows(DIFFERENTIABLE)
     def test_leaf_refuses(self, op):
         drawn = next(
             (d for s, d in writes(op, "float64") if d[0][0].array.size and s.mode != "forward"),
@@ -96,39 +104,41 @@ class TestInplace(Outcomes):
         )
         if drawn is None:
             self.skipTest("no sample writes")
-        (target, *others), options = place(drawn, OURS)
+        (target, *others), options = materialize(drawn, OURS)
         with self.assertRaises(RuntimeError):
-            getattr(target.requires_grad_(True), op.inplace)(*others, **options)
+            getattr(target.requires_grad_(True), op.inplace_variant)(*others, **options)
         np.testing.assert_array_equal(OURS.numpy(target), drawn[0][0].array)
 
 
 class TestOut(Outcomes):
-    @each([op for op in OPS if op.out])
+    @parametrize_rows([op for op in OPS if op.supports_out])
     def test(self, op):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         for sample in op.samples:
-            if serves(sample, dtype):
-                with about(sample):
+            if representable(sample, dtype):
+                with failure_note(sample):
                     self.check(op, draw(op, sample, dtype), dtype)
 
     def check(self, op, drawn, dtype):
-        like = TORCH.run(op, *place(drawn, TORCH))
+        like = TORCH.run(op, *materialize(drawn, TORCH))
         kind, shape = TORCH.dtype(like), tuple(like.shape)
         for out in (OURS.empty(kind), self.strided(shape, kind)):
-            args, kwargs = place(drawn, OURS)
+            args, kwargs = materialize(drawn, OURS)
             self.assertIs(OURS.run(op, args, kwargs | {"out": out}), out)
             self.assertEqual((tuple(out.shape), OURS.dtype(out)), (shape, kind))
             relative, absolute = op.tolerance(kind)
-            close(OURS.numpy(out), TORCH.numpy(like), (2 * relative, absolute))
+            assert_close(OURS.numpy(out), TORCH.numpy(like), (2 * relative, absolute))
         into_integers = []
         for side in (OURS, TORCH):
-            args, kwargs = place(drawn, side)
+            args, kwargs = materialize(drawn, side)
             out = side.tensor(np.zeros(shape), "int64")
             into_integers.append(outcome(side, op.run, side.module, args, kwargs | {"out": out}))
         self.same_outcome(*into_integers)
-        if op.grad and any(v.grad for v in leaves(drawn, Value)):
-            args, kwargs = place(
-                drawn, OURS, make=lambda v, d: OURS.tensor(v.array, d).requires_grad_(v.grad)
+        if op.supports_autograd and any(v.requires_grad for v in tree_leaves(drawn, HostTensor)):
+            args, kwargs = materialize(
+                drawn,
+                OURS,
+                make=lambda v, d: OURS.tensor(v.array, d).requires_grad_(v.requires_grad),
             )
             with self.assertRaises(RuntimeError, msg="out= cannot be differentiated"):
                 OURS.run(op, args, kwargs | {"out": OURS.tensor(np.zeros(shape), kind)})

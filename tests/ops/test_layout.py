@@ -8,18 +8,18 @@ import unittest
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._case import Value, draw, leaves, place, tree_map
+from tests.op_db._case import HostTensor, draw, materialize, tree_leaves, tree_map
 from tests.op_db._check import (
     OURS,
     TORCH,
-    Trial,
-    about,
+    GradientCase,
     compare,
-    each,
     expected,
-    flat,
+    failure_note,
+    flatten,
+    parametrize_rows,
+    representable,
     run_ours,
-    serves,
 )
 from tests.op_db._device import Side
 from tests.op_db._layouts import JUNK, stepped, transposed
@@ -40,7 +40,7 @@ def expanded(side, array, dtype):
 
 def each_value(drawn, change):
     """The drawn arguments with all values changed."""
-    return tree_map(lambda leaf: change(leaf) if isinstance(leaf, Value) else leaf, drawn)
+    return tree_map(lambda leaf: change(leaf) if isinstance(leaf, HostTensor) else leaf, drawn)
 
 
 def alike(drawn):
@@ -48,7 +48,7 @@ def alike(drawn):
 
     def change(value):
         axis = long_axis(value.array)
-        if axis is None or not value.follows or value.arg.literal is not None:
+        if axis is None or not value.dtype_varies or value.spec.literal is not None:
             return value
         slices = np.broadcast_to(value.array.take([0], axis), value.array.shape)
         return value._replace(array=np.ascontiguousarray(slices))
@@ -67,7 +67,7 @@ def first_element(array):
 
 def no_rows(drawn):
     """An empty batch: no rows in the first tensor, nor in those with as many rows."""
-    rows = leaves(drawn, Value)[0].array.shape[:1]
+    rows = tree_leaves(drawn, HostTensor)[0].array.shape[:1]
 
     def change(value):
         return value._replace(array=value.array[:0]) if value.array.shape[:1] == rows else value
@@ -81,7 +81,7 @@ def constant(side, array, dtype):
 
 
 REFUSALS = (RuntimeError, IndexError, ValueError, TypeError)
-ROWS = [op for op in OPS if op.layout]
+ROWS = [op for op in OPS if op.check_layouts]
 
 
 def outcome(function, *args):
@@ -101,18 +101,18 @@ class TestLayout(unittest.TestCase):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         for sample in op.samples:
             drawn = draw(op, sample, dtype)
-            if not serves(sample, dtype) or not leaves(drawn, Value):
+            if not representable(sample, dtype) or not tree_leaves(drawn, HostTensor):
                 continue
             if change:
                 drawn = change(drawn)
-            with about(sample):
+            with failure_note(sample):
                 theirs = outcome(expected, op, drawn, layout)
                 ours = outcome(run_ours, op, drawn, layout)
                 if isinstance(theirs, Exception):
                     if re.search("out of (bounds|range)", str(theirs)) and OURS.device == "cuda":
                         outcome(OURS.module.cuda.synchronize)  # it is told now
                         continue
-                    if layout is not Side.tensor and not op.view:
+                    if layout is not Side.tensor and not op.is_view:
                         continue  # PyTorch needs another layout here; we may serve this one
                     self.assertIsInstance(ours, REFUSALS)
                 elif isinstance(ours, Exception):
@@ -120,61 +120,69 @@ class TestLayout(unittest.TestCase):
                 else:
                     compare(self, op, ours, *theirs)
 
-    @each(ROWS)
+    @parametrize_rows(ROWS)
     def test_transposed(self, op):
         self.check(op, transposed)
 
-    @each(ROWS)
+    @parametrize_rows(ROWS)
     def test_stepped(self, op):
         self.check(op, stepped)
 
-    @each([op for op in ROWS if not op.of.distinct])
+    @parametrize_rows([op for op in ROWS if not op.domain.distinct])
     def test_expanded(self, op):
         self.check(op, expanded, alike)
 
-    @each([op for op in ROWS if "zero_dim" not in op.accidents])
+    @parametrize_rows([op for op in ROWS if "zero_dim" not in op.skip_undefined_behavior])
     def test_zero_dim(self, op):
         self.check(op, change=zero_dim)
 
-    @each([op for op in ROWS if "empty" not in op.accidents])
+    @parametrize_rows([op for op in ROWS if "empty" not in op.skip_undefined_behavior])
     def test_empty(self, op):
         self.check(op, change=no_rows)
 
 
 class TestView(unittest.TestCase):
-    @each([op for op in OPS if op.view])
+    @parametrize_rows([op for op in OPS if op.is_view])
     def test(self, op):
         """The result has PyTorch's strides and sees what is written into the input."""
         for sample in op.samples:
             for layout in (Side.tensor, transposed, stepped):
-                with about(sample, layout.__name__):
+                with failure_note(sample, layout.__name__):
                     self.check(op, draw(op, sample, "float32"), layout)
 
     def check(self, op, drawn, layout):
         seen = []
         for side in (TORCH, OURS):
-            args, kwargs = place(drawn, side, make=lambda v, d, s=side: layout(s, v.array, d))
+            args, kwargs = materialize(drawn, side, make=lambda v, d, s=side: layout(s, v.array, d))
             try:
-                result = flat(side.run(op, args, kwargs))
+                result = flatten(side.run(op, args, kwargs))
             except RuntimeError:
                 seen.append("raises")
                 continue
             # NumPy has no strides for empty arrays.
             strides = [tensor.stride() for tensor in result if tensor.numel()]
-            leaves(args, side.module.Tensor)[0].fill_(JUNK)
+            tree_leaves(args, side.module.Tensor)[0].fill_(JUNK)
             seen.append([strides, [side.numpy(tensor).tolist() for tensor in result]])
         self.assertEqual(seen[1], seen[0])
 
 
 class TestUpstream(unittest.TestCase):
-    @each([op for op in OPS if op.grad and op.torch_orders and "float64" in op.dtypes])
+    @parametrize_rows(
+        [
+            op
+            for op in OPS
+            if op.supports_autograd and op.torch_grad_orders and "float64" in op.dtypes
+        ]
+    )
     def test(self, op):
         """Upstream gradients come in any layout: with stride 0 (from a sum), and transposed."""
-        sample = next((s for s in op.samples if s.mode != "forward" and Trial(op, s).inputs), None)
+        sample = next(
+            (s for s in op.samples if s.mode != "forward" and GradientCase(op, s).inputs), None
+        )
         if sample is None:
             self.skipTest("nothing to differentiate")
-        trial = Trial(op, sample)
+        trial = GradientCase(op, sample)
         for upstream in (constant, transposed):
-            with about(sample, upstream.__name__):
+            with failure_note(sample, upstream.__name__):
                 wanted = trial.derivative(TORCH, 1, upstream=upstream)
                 trial.compare(trial.derivative(OURS, 1, upstream=upstream), wanted)

@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 from parameterized import parameterized
 
-from tests.op_db._check import flat
+from tests.op_db._check import flatten
 from tests.op_db._device import OURS, SELF_CHECK, TORCH
 
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
@@ -90,7 +90,7 @@ def gradients(side, function, arrays, order):
         ]
 
     inputs = [side.tensor(array, "complex128").requires_grad_(True) for array in arrays]
-    found = flat(function(side.module, *inputs))
+    found = flatten(function(side.module, *inputs))
     for number in range(1, order + 1):
         found = side.module.autograd.grad(
             found, inputs, upstream(found), create_graph=number < order
@@ -225,7 +225,7 @@ class TestOut(unittest.TestCase):
         ["cholesky_ex", "inv_ex", "lu", "lu_factor", "lu_factor_ex", "ldl_factor",
          "ldl_factor_ex", "slogdet"]
     )  # fmt: skip
-    def test_several(self, name):
+    def test_out_with_multiple_results(self, name):
         matrix = np.array([[4.0, 1.0], [1.0, 3.0]])
         results = []
         for side in (OURS, TORCH):
@@ -309,7 +309,7 @@ class TestLarge(unittest.TestCase):
         rng = np.random.default_rng(11)
         arrays = [drawn(rng, shape, dtype == "complex128") for shape in ((2, 90, 90), (90, 2))]
         results = [
-            flat(LARGE[name](side.module, *[side.tensor(array, dtype) for array in arrays]))
+            flatten(LARGE[name](side.module, *[side.tensor(array, dtype) for array in arrays]))
             for side in (OURS, TORCH)
         ]
         for ours, theirs in zip(*results, strict=True):

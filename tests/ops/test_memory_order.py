@@ -12,8 +12,8 @@ import unittest
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._case import Arg, Value, draw, leaves, place
-from tests.op_db._check import OURS, TORCH, about, each, flat, serves
+from tests.op_db._case import HostTensor, TensorSpec, draw, materialize, tree_leaves
+from tests.op_db._check import OURS, TORCH, failure_note, flatten, parametrize_rows, representable
 from tests.op_db._layouts import stepped, transposed
 from tests.ops.test_layout import REFUSALS, alike, expanded
 
@@ -103,8 +103,8 @@ def chosen(op, dtype):
     """The samples of a row to look at: of each number of dimensions the one with most of size."""
     best = {}
     for sample in op.samples:
-        args = leaves((sample.args, sample.kwargs), Arg)
-        if not args or not serves(sample, dtype):
+        args = tree_leaves((sample.args, sample.kwargs), TensorSpec)
+        if not args or not representable(sample, dtype):
             continue
         shapes = [a.shape if a.literal is None else np.shape(a.literal) for a in args]
         score = sum(len(s) for s in shapes if all(n > 1 for n in s)), len(args)
@@ -126,14 +126,14 @@ def lies(side, value):
 
 def results(side, op, args, kwargs, variables):
     """How what a row's function returns lies."""
-    return [lies(side, value) for value in flat(side.run(op, args, kwargs))]
+    return [lies(side, value) for value in flatten(side.run(op, args, kwargs))]
 
 
 def gradients(side, op, args, kwargs, variables):
     """How the gradients lie that arrive in ``.grad``."""
     outputs = [
         value
-        for value in flat(side.run(op, args, kwargs))
+        for value in flatten(side.run(op, args, kwargs))
         if side.is_tensor(value) and value.requires_grad
     ]
     losses = [(abs(y) if y.dtype.is_complex else y).square().sum() for y in outputs]
@@ -150,12 +150,12 @@ def outcome(side, op, drawn, pair, look):
     def make(value, dtype):
         tensor = pair[bool(made)](side, value.array, dtype)
         made.append(tensor)
-        if look is gradients and value.grad and "float" in dtype:
+        if look is gradients and value.requires_grad and "float" in dtype:
             tensor = tensor.detach().requires_grad_(True)
             variables.append(tensor)
         return tensor
 
-    args, kwargs = place(drawn, side, make=make)
+    args, kwargs = materialize(drawn, side, make=make)
     side.module.manual_seed(3)
     return look(side, op, args, kwargs, variables)
 
@@ -171,12 +171,14 @@ class TestMemoryOrder(unittest.TestCase):
             for name in layouts:
                 pair = LAYOUTS[name]
                 drawn = draw(op, sample, dtype)
-                alone = len(leaves(drawn, Value)) < 2
-                if (alone and pair[0] is not pair[1]) or (op.of.distinct and name == "expanded"):
+                alone = len(tree_leaves(drawn, HostTensor)) < 2
+                if (alone and pair[0] is not pair[1]) or (
+                    op.domain.distinct and name == "expanded"
+                ):
                     continue
                 if name == "expanded":
                     drawn = alike(drawn)
-                with about(sample, name):
+                with failure_note(sample, name):
                     try:
                         wanted = outcome(TORCH, op, drawn, pair, look)
                     except REFUSALS:
@@ -189,11 +191,11 @@ class TestMemoryOrder(unittest.TestCase):
         if differences:
             self.assertTrue(any(differences), "there is no gap any more")
 
-    @each(OPS)
+    @parametrize_rows(OPS)
     def test_results(self, op):
         self.check(op, results, LAYOUTS)
 
-    @each([op for op in OPS if op.grad and "float32" in op.dtypes])
+    @parametrize_rows([op for op in OPS if op.supports_autograd and "float32" in op.dtypes])
     def test_gradients(self, op):
         self.check(op, gradients, LAYOUTS_OF_LEAVES)
 
@@ -266,11 +268,11 @@ DRAWS = {
 class TestDraws(unittest.TestCase):
     """Numbers are drawn in the order in which PyTorch fills memory, and the stream goes on so."""
 
-    @each(list(DRAWS))
+    @parametrize_rows(list(DRAWS))
     def test(self, name):
         for layout, make in TENSORS.items():
             for shape in SHAPES:
-                with about(layout, shape):
+                with failure_note(layout, shape):
                     self.check(DRAWS[name], make, shape)
 
     def check(self, call, make, shape):
@@ -280,7 +282,7 @@ class TestDraws(unittest.TestCase):
             x = make(module, shape)
             module.manual_seed(5)
             try:
-                found = flat(side.call(call, module, x))
+                found = flatten(side.call(call, module, x))
             except REFUSALS:
                 seen.append(None)
                 continue
@@ -316,7 +318,7 @@ QUERIES = {
 class TestAttention(unittest.TestCase):
     """Attention lies as PyTorch's fused form does, so that heads are joined by a view."""
 
-    @each(list(QUERIES))
+    @parametrize_rows(list(QUERIES))
     def test(self, name):
         for options in ({}, {"is_causal": True}, {"dropout_p": 0.25}):
             for dtype in ("float32", "float64"):
@@ -327,7 +329,7 @@ class TestAttention(unittest.TestCase):
                     m.manual_seed(1)
                     y = m.nn.functional.scaled_dot_product_attention(q, q, q, **options)
                     seen.append(lies(side, y))
-                with about(options, dtype):
+                with failure_note(options, dtype):
                     self.assertEqual(seen[1], seen[0])
 
     def test_joined_by_a_view(self):

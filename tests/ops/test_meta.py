@@ -13,8 +13,8 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.op_db import OPS
-from tests.op_db._case import Arg, draw, leaves, place, tree_map
-from tests.op_db._check import about, each, flat, serves
+from tests.op_db._case import TensorSpec, draw, materialize, tree_leaves, tree_map
+from tests.op_db._check import failure_note, flatten, parametrize_rows, representable
 from tests.op_db._device import Side
 from tests.ops.test_layout import alike, no_rows, zero_dim
 from tests.ops.test_memory_order import LAYOUTS, LAYOUTS_OF_LEAVES, chosen
@@ -91,7 +91,7 @@ def of_recorded_gradients(side, call):
 def of_written(side, call):
     """The in-place form of the row."""
     (target, *others), kwargs, _ = call.arguments(side)
-    result = side.call(getattr(target, call.op.inplace), *others, **kwargs)
+    result = side.call(getattr(target, call.op.inplace_variant), *others, **kwargs)
     return result is target, geometry(target), target._version
 
 
@@ -110,11 +110,11 @@ def of_out(side, call):
 def of_samples(side, call):
     """Shapes and dtypes for two samples of the first tensor, under `func.vmap`."""
     arguments = call.arguments(side)[:2]
-    first = leaves(arguments, tlc.Tensor)[0]
+    first = tree_leaves(arguments, tlc.Tensor)[0]
 
     def of_one(x):
         args, kwargs = tree_map(lambda leaf: x if leaf is first else leaf, arguments)
-        outputs = flat(side.run(call.op, args, kwargs))
+        outputs = flatten(side.run(call.op, args, kwargs))
         return tuple(t for t in outputs if isinstance(t, tlc.Tensor))
 
     outputs = tlc.func.vmap(of_one, randomness="different")(tlc.stack([first, first]))
@@ -138,17 +138,17 @@ class Call:
         def make(value, dtype):
             tensor = self.layouts[bool(made)](side, value.array, dtype)
             made.append(tensor)
-            if self.requires_grad and value.grad and "float" in dtype:
+            if self.requires_grad and value.requires_grad and "float" in dtype:
                 tensor = tensor.detach().requires_grad_(True)
                 variables.append(tensor)
             return tensor
 
-        args, kwargs = place(self.drawn, side, make=make)
+        args, kwargs = materialize(self.drawn, side, make=make)
         return args, kwargs, variables
 
     def results(self, side):
         args, kwargs, variables = self.arguments(side)
-        return flat(side.run(self.op, args, kwargs)), variables
+        return flatten(side.run(self.op, args, kwargs)), variables
 
     def outcome(self, side):
         """What is asked for, or what was raised."""
@@ -171,7 +171,7 @@ def first_words(error):
 
 
 def samples(op, dtype):
-    return [sample for sample in op.samples if serves(sample, dtype)]
+    return [sample for sample in op.samples if representable(sample, dtype)]
 
 
 def calls(op):
@@ -183,9 +183,12 @@ def calls(op):
     for sample in chosen(op, dtype):
         drawn = draw(op, sample, dtype)
         for name, layouts in LAYOUTS.items():
-            if name != "expanded" or not op.of.distinct:
+            if name != "expanded" or not op.domain.distinct:
                 values = alike(drawn) if name == "expanded" else drawn
-                yield (sample, name), Call(op, values, of_results, layouts, bool(op.grad))
+                yield (
+                    (sample, name),
+                    Call(op, values, of_results, layouts, bool(op.supports_autograd)),
+                )
         for change in (zero_dim, no_rows):
             yield (sample, change.__name__), Call(op, change(drawn), of_results)
         yield (sample, "vmap"), Call(op, drawn, of_samples)
@@ -215,7 +218,7 @@ class TestMeta(unittest.TestCase):
         found = [call.outcome(META) for _, call in cases]
         self.assertTrue(tlc.equal(tlc.get_rng_state(), state), "the CPU's generator has moved")
         for (words, call), got in zip(cases, found, strict=True):
-            with about(*words):
+            with failure_note(*words):
                 expected = call.outcome(CPU)
                 if isinstance(expected, Exception):
                     continue  # `test_errors`
@@ -233,32 +236,32 @@ class TestMeta(unittest.TestCase):
         if type(theirs) is not type(error) or first_words(theirs) != first_words(error):
             raise error
 
-    @each(OPS)
+    @parametrize_rows(OPS)
     def test_results(self, op):
         self.compare(calls(op))
 
-    @each([op for op in OPS if op.grad])
+    @parametrize_rows([op for op in OPS if op.supports_autograd])
     def test_gradients(self, op):
         self.compare(calls_of_gradients(op))
 
-    @each([op for op in OPS if op.inplace])
+    @parametrize_rows([op for op in OPS if op.inplace_variant])
     def test_in_place(self, op):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         self.compare(
             ((sample, name), Call(op, draw(op, sample, dtype), of_written, LAYOUTS[name]))
             for sample in samples(op, dtype)
-            if isinstance(sample.args[0], Arg)
+            if isinstance(sample.args[0], TensorSpec)
             for name in ("contiguous", "transposed", "stepped")
         )
 
-    @each([op for op in OPS if op.out])
+    @parametrize_rows([op for op in OPS if op.supports_out])
     def test_out(self, op):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         self.compare(
             ((sample,), Call(op, draw(op, sample, dtype), of_out)) for sample in samples(op, dtype)
         )
 
-    @each([op for op in OPS if op.errors and op.name not in REFUSED])
+    @parametrize_rows([op for op in OPS if op.errors and op.name not in REFUSED])
     def test_errors(self, op):
         """What is wrong with shapes, dtypes and parameters is raised as on the CPU.
 
@@ -266,8 +269,8 @@ class TestMeta(unittest.TestCase):
         """
         for sample in op.errors:
             call = Call(op, draw(op, sample, op.dtypes[0]), of_results)
-            args = leaves((sample.args, sample.kwargs), Arg)
-            with about(sample):
+            args = tree_leaves((sample.args, sample.kwargs), TensorSpec)
+            with failure_note(sample):
                 expected, found = call.outcome(CPU), call.outcome(META)
                 if type(found) is not type(expected):
                     self.assertTrue(any(arg.literal is not None for arg in args), repr(found))

@@ -14,8 +14,8 @@ import numpy as np
 
 import tensorflow_lite_clone as tl
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import OURS, TORCH, about, compare, each
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import OURS, TORCH, compare, failure_note, parametrize_rows
 from tests.ops._mutations import mutations
 
 NUMPY = {bool: np.bool_, int: np.int64, float: np.float64}
@@ -37,11 +37,13 @@ def outcome(op, side, sample):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         side.module.manual_seed(0)
-        return op.run(side.module, *place(sample, side))
+        return op.run(side.module, *materialize(sample, side))
 
 
 class TestNumbers(unittest.TestCase):
-    @each([op for op in OPS if op.samples and op.call is None and op.name not in OTHERWISE])
+    @parametrize_rows(
+        [op for op in OPS if op.samples and op.call is None and op.name not in OTHERWISE]
+    )
     def test(self, op):
         dtype = "float32" if "float32" in op.dtypes else op.dtypes[0]
         for sample in op.samples[:2]:
@@ -50,7 +52,7 @@ class TestNumbers(unittest.TestCase):
                     same = outcome(op, TORCH, mutated)
                 except Exception:  # not a number for PyTorch either, or no sample of this dtype
                     continue
-                with about(mutated):
+                with failure_note(mutated):
                     ours = outcome(op, OURS, mutated)
                     compare(self, op, ours, same)
 

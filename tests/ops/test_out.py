@@ -16,8 +16,8 @@ import torch
 from parameterized import parameterized
 
 from tests.op_db import FAMILIES
-from tests.op_db._case import Value, draw, leaves, place
-from tests.op_db._check import OURS, TORCH, about, close, flat, serves
+from tests.op_db._case import HostTensor, draw, materialize, tree_leaves
+from tests.op_db._check import OURS, TORCH, assert_close, failure_note, flatten, representable
 
 DTYPES = ("float64", "float32", "int64", "bool", "complex64")
 
@@ -68,7 +68,7 @@ def within_memory(side, shape, kind):
 
 def beside_input(side, drawn, position, shape, kind, shift):
     """Arguments and an output that begins `shift` elements behind input number `position`."""
-    values = leaves(drawn, Value)
+    values = tree_leaves(drawn, HostTensor)
     size, count = values[position].array.size, int(np.prod(shape))
     line = zeros(side, (2 + size + count,), kind)
     line[:size].copy_(side.tensor(values[position].array.reshape(-1), kind))
@@ -79,7 +79,7 @@ def beside_input(side, drawn, position, shape, kind, shift):
             return line[:size].reshape(value.array.shape)
         return side.tensor(value.array, dtype)
 
-    args, kwargs = place(drawn, side, make=make)
+    args, kwargs = materialize(drawn, side, make=make)
     return args, kwargs, line[shift : shift + count].reshape(shape)
 
 
@@ -103,29 +103,37 @@ def attempt(side, op, args, kwargs, outs):
 class TestOut(unittest.TestCase):
     @parameterized.expand(FAMILIES)
     def test(self, family):
-        walked = [op for op in FAMILIES[family] if "out" not in op.accidents and self.walk(op)]
-        flagged = {op.name for op in FAMILIES[family] if op.out and "out" not in op.accidents}
+        walked = [
+            op
+            for op in FAMILIES[family]
+            if "out" not in op.skip_undefined_behavior and self.walk(op)
+        ]
+        flagged = {
+            op.name
+            for op in FAMILIES[family]
+            if op.supports_out and "out" not in op.skip_undefined_behavior
+        }
         self.assertEqual(flagged - {op.name for op in walked}, set(), "rows with out= left out")
 
     def walk(self, op) -> bool:
         """Check a row; False where PyTorch's function takes no `out=`."""
         for dtype in ("float32", *op.dtypes):
             for sample in op.samples if dtype in op.dtypes else ():
-                if serves(sample, dtype):
-                    with about(op, sample):
+                if representable(sample, dtype):
+                    with failure_note(op, sample):
                         return self.begin(op, sample, dtype) and self.check()
         return False
 
     def begin(self, op, sample, dtype) -> bool:
         """Draw the inputs, and say whether PyTorch takes `out=` for them."""
         self.op, self.drawn = op, draw(op, sample, dtype)
-        parts = flat(TORCH.run(op, *place(self.drawn, TORCH)))
+        parts = flatten(TORCH.run(op, *materialize(self.drawn, TORCH)))
         if not parts or not all(isinstance(part, torch.Tensor) for part in parts):
             return False
         self.wanted = [TORCH.numpy(part) for part in parts]
         self.kinds = [TORCH.dtype(part) for part in parts]
         outs = [zeros(TORCH, x.shape, kind) for x, kind in zip(self.wanted, self.kinds)]
-        error, _ = attempt(TORCH, op, *place(self.drawn, TORCH), outs)
+        error, _ = attempt(TORCH, op, *materialize(self.drawn, TORCH), outs)
         return error is None and all(  # some rows show their result in another way
             np.array_equal(TORCH.numpy(out), x, equal_nan=x.dtype.kind in "fc")
             for out, x in zip(outs, self.wanted, strict=True)
@@ -138,7 +146,7 @@ class TestOut(unittest.TestCase):
             for kind in DTYPES:
                 kinds = [*self.kinds[:position], kind, *self.kinds[position + 1 :]]
                 self.into(kind, zeros, kinds)
-        for position, value in enumerate(leaves(self.drawn, Value)):
+        for position, value in enumerate(tree_leaves(self.drawn, HostTensor)):
             for number, kind in enumerate(self.kinds):
                 if value.dtype == kind:
                     self.into_input(position, number, shift=0)
@@ -150,7 +158,7 @@ class TestOut(unittest.TestCase):
         tried = []
         for side in (TORCH, OURS):
             outs = [make(side, x.shape, kind) for x, kind in zip(self.wanted, kinds, strict=True)]
-            tried.append((*attempt(side, self.op, *place(self.drawn, side), outs), outs))
+            tried.append((*attempt(side, self.op, *materialize(self.drawn, side), outs), outs))
         self.judge(case, *tried, free=make in SHARED)
 
     def into_input(self, position, number, shift):
@@ -169,7 +177,7 @@ class TestOut(unittest.TestCase):
         cases, _ = GAPS.get(self.op.name, ((), ""))
         if case in cases:
             return
-        with about(case):
+        with failure_note(case):
             (error, resized, likes), (mine, warned, outs) = theirs, ours
             if error is not None:
                 kind = RuntimeError if isinstance(error, NotImplementedError) else type(error)
@@ -190,4 +198,4 @@ class TestOut(unittest.TestCase):
                 kept = free or wanted.dtype == TORCH.numpy(like).dtype
                 relative, absolute = self.op.tolerance(OURS.dtype(out))
                 expected = wanted if kept else TORCH.numpy(like)
-                close(OURS.numpy(out), expected, (2 * relative + 1e-5, absolute + 1e-5))
+                assert_close(OURS.numpy(out), expected, (2 * relative + 1e-5, absolute + 1e-5))

@@ -18,8 +18,8 @@ from parameterized import parameterized
 
 from tests.device import ACCELERATED
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import OURS, Trial, serves
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import OURS, GradientCase, representable
 from tests.op_db._device import SELF_CHECK
 
 KEPT = 24  # served calls kept per override
@@ -142,13 +142,13 @@ def run_the_table() -> None:
     for op in OPS:
         for sample in op.samples:
             attempts = [
-                lambda o=op, s=sample, d=dtype: OURS.run(o, *place(draw(o, s, d), OURS))
+                lambda o=op, s=sample, d=dtype: OURS.run(o, *materialize(draw(o, s, d), OURS))
                 for dtype in DTYPES
-                if dtype in op.dtypes and serves(sample, dtype)
+                if dtype in op.dtypes and representable(sample, dtype)
             ]
-            if op.grad and sample.mode != "forward":
+            if op.supports_autograd and sample.mode != "forward":
                 attempts += [
-                    functools.partial(Trial(op, sample).derivative, OURS, order, dtype=dtype)
+                    functools.partial(GradientCase(op, sample).derivative, OURS, order, dtype=dtype)
                     for order, dtype in ((1, "float32"), (2, "float64"))
                 ]
             for attempt in attempts:
@@ -162,19 +162,13 @@ def as_for_large_arrays():
     if BACKEND.name != "numpy":
         yield
         return
-    from tensorflow_lite_clone.backends import numpy
-    from tensorflow_lite_clone.backends.numpy import blocks, gathering
+    from tensorflow_lite_clone.backends.numpy.tuning import tuning
 
+    sizes = {"small_elementwise": 1, "small_normalization": 1, "lstm_columns": 1}
+    sizes |= {"block_elements": 15, "gather_minimum": 1, "gather_row": 1}
     with contextlib.ExitStack() as changed:
-        changed.enter_context(unittest.mock.patch.object(blocks, "_CACHED", 15))
-        for name in ("_LEAST", "_WIDE"):
-            changed.enter_context(unittest.mock.patch.object(gathering, name, 1))
-        for name in (
-            "activation", "batch_norm", "losses", "normalization", "recurrent",
-            "smooth_activation", "softmax",
-        ):  # fmt: skip
-            module = importlib.import_module(f"{numpy.__name__}.{name}")
-            changed.enter_context(unittest.mock.patch.object(module, "_SMALL", 1))
+        for name, size in sizes.items():
+            changed.enter_context(unittest.mock.patch.object(tuning, name, size))
         yield
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import optimizer as blocks
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tests.optim.cases import CASES, assert_same, optimizer_of, parameters, plain, run
 
@@ -17,8 +17,9 @@ SERVED = [(name, options) for name, options in CASES if name in ("SGD", "Adam", 
 
 @pytest.fixture(params=[1, 3])
 def small_blocks(request, monkeypatch):
-    for name, value in (("_BLOCK", 16), ("_FEW", 2), ("_LEAST", 32)):
-        monkeypatch.setattr(blocks, name, value)
+    monkeypatch.setattr(tuning, "optimizer_block", 16)
+    monkeypatch.setattr(tuning, "optimizer_small", 2)
+    monkeypatch.setattr(tuning, "optimizer_per_thread", 32)
     monkeypatch.setattr(flags, "threads", request.param)
 
 

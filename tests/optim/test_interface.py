@@ -341,7 +341,7 @@ class OwnOptimizerTest(unittest.TestCase):
 
         return Signed
 
-    def test_it(self):
+    def test_step_hooks_of_an_own_optimizer(self):
         seen = []
         for lib in BOTH:
             param = parameter(lib)

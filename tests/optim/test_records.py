@@ -46,7 +46,7 @@ def test_every_optimizer_has_a_record(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_groups_of_older_checkpoints_lack(name):
+def test_param_groups_of_older_checkpoints_are_completed(name):
     """It comes back in PyTorch's order, with PyTorch's values."""
     found = []
     for lib in (tlc, torch):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.sparse.both import LIBRARIES, described, device_of, outcome, same
+from tests.sparse.against_torch import LIBRARIES, described, device_of, outcome, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
 

@@ -78,7 +78,7 @@ def test_averages(kind):
     assert texts[0] == texts[1]
 
 
-def test_what_an_average_is_called_with():
+def test_avg_fn_arguments_match_pytorch():
     seen = []
     for lib in BOTH:
         calls = []

@@ -6,8 +6,8 @@ import importlib
 from math import prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import unwrappers
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.python_dispatch import calls
 
@@ -166,9 +166,9 @@ def quantized(lib: Any) -> Any:
 
 def forget_classes() -> None:
     """Let what comes after be a program without classes that have `__torch_dispatch__`."""
-    if unwrappers:
+    if interpreters.dispatch.lowers:
         type(mode).dispatching = 0
-        unwrappers.clear()
+        interpreters.dispatch.lowers = False
         interception.runners.clear()
         interception.release()
         calls.unwatch()

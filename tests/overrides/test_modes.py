@@ -152,7 +152,7 @@ def test_names_and_kinds() -> None:
         assert lib.Tensor.grad.__get__ in overrides.get_default_nowrap_functions()
 
 
-def test_what_pytorch_has_overridable_is_here_too() -> None:
+def test_overridable_functions_cover_pytorchs() -> None:
     ours = {name for name in map(tlc.overrides.resolve_name, tlc.overrides.get_testing_overrides())}
     theirs = {
         name

@@ -10,8 +10,8 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import each, flat, serves
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import flatten, parametrize_rows, representable
 from tests.op_db._device import OURS, TORCH
 from tests.overrides.kinds import described, kept, tagged
 
@@ -26,7 +26,7 @@ def compared(op: Any) -> bool:
 
 
 def first_sample(op: Any) -> Any:
-    return next((sample for sample in op.samples if serves(sample, op.dtypes[0])), None)
+    return next((sample for sample in op.samples if representable(sample, op.dtypes[0])), None)
 
 
 def result_of(op: Any, side: Any, drawn: Any, kind: Any) -> Any:
@@ -41,7 +41,7 @@ def result_of(op: Any, side: Any, drawn: Any, kind: Any) -> Any:
         return tensor
 
     side.module.manual_seed(0)
-    args, kwargs = place(drawn, side, make=make)
+    args, kwargs = materialize(drawn, side, make=make)
     try:
         return side.run(op, args, kwargs)
     except Exception as error:
@@ -49,13 +49,13 @@ def result_of(op: Any, side: Any, drawn: Any, kind: Any) -> Any:
 
 
 class TestRows(unittest.TestCase):
-    @each([op for op in OPS if compared(op)])
+    @parametrize_rows([op for op in OPS if compared(op)])
     def test(self, op):
         drawn = draw(op, first_sample(op), op.dtypes[0])
-        plain = flat(result_of(op, OURS, drawn, None))
+        plain = flatten(result_of(op, OURS, drawn, None))
         for ours, theirs in KINDS:
             got = result_of(op, OURS, drawn, ours)
             self.assertEqual(described(got), described(result_of(op, TORCH, drawn, theirs)))
-            for value, same in zip(flat(got), plain, strict=True):
+            for value, same in zip(flatten(got), plain, strict=True):
                 if isinstance(value, tlc.Tensor):
                     np.testing.assert_array_equal(OURS.numpy(value), OURS.numpy(same))

@@ -12,7 +12,6 @@ import pytest
 import tensorflow_lite_clone as tlc
 import tests.strict_backend  # noqa: F401  registers it
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.profiler import layers
 from tensorflow_lite_clone.utils.flop_counter import FlopCounterMode
@@ -227,7 +226,7 @@ def test_copies_between_devices():
 
 def no_hooks(model):
     tables = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
-    watchers = (hooks.active, hooks.backwards, hooks.waits, creation_hooks)
+    watchers = (hooks.active, hooks.backwards, hooks.waits, hooks.nodes)
     return not any(watchers) and not any(
         getattr(module, table) for module in model.modules() for table in tables
     )
@@ -352,7 +351,7 @@ def test_two_at_once():
     assert no_hooks(shared)
 
 
-def test_what_cannot_be_done():
+def test_layer_report_invalid_arguments_raise():
     model, x = nn.Linear(4, 4), rand(2, 4)
     with pytest.raises(TypeError, match="takes a Module, not function"):
         layers(lambda x: x, x)

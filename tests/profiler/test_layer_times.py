@@ -127,7 +127,7 @@ def test_rows_add_up_to_the_whole(backward):
 
 
 @despite_other_programs
-def test_what_runs_between_modules_is_the_containers_own():
+def test_time_between_modules_belongs_to_the_container():
     class Between(nn.Module):
         def __init__(self):
             super().__init__()

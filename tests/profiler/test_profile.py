@@ -11,8 +11,7 @@ import pytest
 from torch.profiler import schedule as torch_schedule
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone import profiler, storage
-from tensorflow_lite_clone.autograd import node
+from tensorflow_lite_clone import profiler
 from tensorflow_lite_clone.autograd import profiler as older
 from tensorflow_lite_clone.dispatch import hooks, table
 from tensorflow_lite_clone.profiler import recorder
@@ -64,8 +63,8 @@ def nothing_is_watched() -> bool:
         or hooks.regions
         or hooks.launches
         or hooks.waits
-        or node.creation_hooks
-        or storage.births
+        or hooks.nodes
+        or hooks.storages
         or recorder.recorders
     )
 

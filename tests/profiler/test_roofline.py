@@ -176,7 +176,7 @@ def test_a_file_that_cannot_be_read(path, measured, content):
     assert measured == ["cpu"]  # the file is good again
 
 
-def test_others_are_kept(path, measured):
+def test_roofline_file_keeps_other_devices(path, measured):
     path.parent.mkdir()
     other = {"name": "x", "copy_bytes_per_second": 1.0, "flops": {"float32": 2.0}}
     path.write_text(json.dumps({"other": other, "bad": 3}))

@@ -63,7 +63,7 @@ def test_plain_streams(form):
     assert torch.load(io.BytesIO(stream.data))[0].tolist() == [0, 1, 2]
 
 
-def test_what_is_no_file(tmp_path):
+def test_save_and_load_invalid_files_raise(tmp_path):
     for library in (tlc, torch):
         with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like"):
             library.save([], 3)
@@ -88,7 +88,7 @@ def test_permissions_and_links_stay(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o604
 
 
-def test_what_cannot_be_replaced_is_written():
+def test_save_writes_to_devices_in_place():
     tlc.save([1], os.devnull)
 
 

@@ -71,7 +71,7 @@ def test_kinds(name, form, weights_only):
         assert "weights_only" not in message  # it would not help
 
 
-def test_several():
+def test_load_error_lists_five_foreign_tensors():
     stream = written({f"q{n}": quantized() for n in range(8)})
     with pytest.raises(pickle.UnpicklingError) as caught:
         tlc.load(stream)

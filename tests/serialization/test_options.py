@@ -19,7 +19,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.serialization import _locations
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 from tests.tools.markdown import ROOT
 
@@ -222,7 +222,7 @@ def test_files_mapped_to_be_written(tmp_path):
         assert struct.pack("<fff", 3, 3, 3) in path.read_bytes()[start : start + 256]
 
 
-def test_what_cannot_be_mapped(tmp_path):
+def test_mmap_refuses_streams_and_old_files(tmp_path):
     for library in LIBRARIES:
         with pytest.raises(ValueError, match="f must be a file path in order to use the mmap arg"):
             library.load(saved([1]), mmap=True)

@@ -77,7 +77,7 @@ def test_a_block_in_itself():
     assert safe.get_safe_globals() == [] and not allowed(A)
 
 
-def test_what_is_added_in_a_block_stays():
+def test_safe_globals_added_in_a_block_remain():
     for library in LIBRARIES:
         place = library.serialization
         with place.safe_globals([A]):
@@ -85,7 +85,7 @@ def test_what_is_added_in_a_block_stays():
         assert place.get_safe_globals() == [B]
 
 
-def test_what_was_added_before_a_block_stays():
+def test_safe_globals_added_before_a_block_remain():
     safe.add_safe_globals([A])
     with safe.safe_globals([A, B]):
         assert safe.get_safe_globals() == [A, B]
@@ -160,7 +160,7 @@ NO_ENTRIES = {
 
 
 @pytest.mark.parametrize("name", NO_ENTRIES)
-def test_what_is_no_entry(name):
+def test_safe_globals_invalid_entries_raise(name):
     entries, error = NO_ENTRIES[name]
     for add in (safe.add_safe_globals, safe.safe_globals):
         with pytest.raises(error):

@@ -197,7 +197,7 @@ def test_archives_in_one_stream(sizes):
                 assert describe(result) == describe({"x": tlc.full((size,), float(size))})
 
 
-def test_what_a_stream_gives_after_an_archive():
+def test_load_past_the_last_archive_raises():
     """An error, not the last archive once more."""
     stream = io.BytesIO()
     for number in range(2):

@@ -152,7 +152,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_does_not_fit_is_refused(name):
+def test_load_inconsistent_sparse_tensors_raises(name):
     stream = archive(WRONG[name], _0=bytes(16), _1=tlc.tensor([0, 5, -1, 2**40]).numpy().tobytes())
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):
         tlc.load(stream, map_location="cpu")

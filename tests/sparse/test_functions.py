@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sparse.both import LIBRARIES, device_of, matrix, outcome, rows, same
+from tests.sparse.against_torch import LIBRARIES, device_of, matrix, outcome, rows, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
 

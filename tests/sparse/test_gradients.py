@@ -10,7 +10,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.device import DEVICE
-from tests.sparse.both import LIBRARIES, described, device_of, outcome, rows, same
+from tests.sparse.against_torch import LIBRARIES, described, device_of, outcome, rows, same
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
 
@@ -307,7 +307,7 @@ DENSE_HERE = {
 
 
 @pytest.mark.parametrize("name", DENSE_HERE)
-def test_where_pytorch_has_no_sparse_form(name: str) -> None:
+def test_gradients_without_a_sparse_form_are_dense(name: str) -> None:
     """The gradient is the dense one's all the same."""
     assert outcome(torch, through(DENSE_HERE[name])) is RuntimeError
     s = Sides(tlc)

@@ -225,7 +225,7 @@ def test_a_layout_that_would_be_full() -> None:
         tlc.ones(2, layout=tlc.sparse_coo)
 
 
-def test_what_is_not_here_says_so() -> None:
+def test_unsupported_sparse_functions_suggest_to_dense() -> None:
     for call in (tlc.exp, tlc.prod, tlc.softmax, lambda a: a.amax(), lambda a: a.reshape(6)):
         with pytest.raises(NotImplementedError, match="to_dense"):
             call(sparse(tlc))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from parameterized import parameterized
 
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 
 
 def names(lib: Any) -> dict[str, Any]:

@@ -12,7 +12,8 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.backends.numpy import chains, tiles
+from tensorflow_lite_clone.backends.numpy import tiles
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.dispatch import table
 from tests.cuda import programs
@@ -28,11 +29,11 @@ def tensor(seed: int, *shape: int) -> tlc.Tensor:
 @pytest.fixture(autouse=True, params=[1, 2], ids=["one thread", "two threads"])
 def small_tiles(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Tiles of a few hundred elements, so that small arrays have several, in two threads."""
-    monkeypatch.setattr(chains, "LEAST", 64)
-    monkeypatch.setattr(chains, "WORK", 64)
-    for name in ("_SHARED", "_CACHED", "_SMALL"):
-        monkeypatch.setattr(tiles, name, 100)
-    monkeypatch.setattr(tiles, "_LIGHT", 300)
+    monkeypatch.setattr(tuning, "chain_elements", 64)
+    monkeypatch.setattr(tuning, "chain_work", 64)
+    for name in ("tile_shared", "tile_elements", "tile_minimum"):
+        monkeypatch.setattr(tuning, name, 100)
+    monkeypatch.setattr(tuning, "tile_per_thread", 300)
     monkeypatch.setattr(flags, "threads", request.param)
 
 
@@ -140,7 +141,7 @@ def test_compiled_loops_round_as_numpy_does(name: str, monkeypatch: pytest.Monke
     """All but the signs of NaN, of which NumPy's words and a loop keep one or another's."""
     if "numba" not in backends.load("cpu").accelerators:
         pytest.skip("needs Numba")
-    monkeypatch.setattr(chains, "COMPILED", 64)
+    monkeypatch.setattr(tuning, "chain_compiled", 64)
     function, shapes = CASES[name]
     inputs = [tensor(i, *shape) for i, shape in enumerate(shapes)]
     inputs[0].view(-1)[:4] = tlc.tensor([np.nan, np.inf, -np.inf, -0.0])
@@ -176,7 +177,7 @@ def test_debug_writes_what_is_done_to_a_tile(tmp_path: Path) -> None:
     compile(program, "program", "exec")
 
 
-def test_what_lies_where_it_lay_is_looked_up_once() -> None:
+def test_compile_replays_views_of_parameters_without_a_call() -> None:
     """A view of a parameter is no call of a replay, and what is held is written where it lies."""
     weight = tlc.nn.Parameter(tensor(0, 3, 3))
     module = tlc.nn.Module()

@@ -57,7 +57,7 @@ def trained(make: Any, steps: int, compiled: bool, batch: Any = lambda i: 8) -> 
 # ---- what is not captured at all
 
 
-def test_where_nothing_captures_it_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
+def test_compile_without_captures_runs_eagerly(caplog: pytest.LogCaptureFixture) -> None:
     calls: deque[bool] = deque()  # no list: those are guarded
 
     @tlc.compile
@@ -299,13 +299,11 @@ def test_no_gradient_mode_is_part_of_the_key() -> None:
 
 
 def test_hooks_of_dispatch_are_gone_afterwards() -> None:
-    from tensorflow_lite_clone import storage
-    from tensorflow_lite_clone.autograd import node
     from tensorflow_lite_clone.core import live
     from tensorflow_lite_clone.dispatch import hooks
 
     trained(plain, 3, True)
-    assert not (hooks.active or node.creation_hooks or storage.watchers or live.recorder)
+    assert not (hooks.active or hooks.nodes or hooks.memory_writes or live.recorder)
 
 
 def test_nothing_is_kept_alive_by_cycles() -> None:

@@ -105,7 +105,7 @@ def helper(x: tlc.Tensor) -> tlc.Tensor:
     return x * factor
 
 
-def test_what_other_functions_name() -> None:
+def test_compile_guards_globals_of_called_functions() -> None:
     def set_factor(value: float) -> None:
         global factor
         factor = value
@@ -152,7 +152,7 @@ class Powered(nn.Module):
         return self.helped(x)
 
 
-def test_what_methods_name() -> None:
+def test_compile_guards_attributes_read_by_methods() -> None:
     def program(compiled: Callable) -> list:
         one, module = Power(), Powered()
         results = []

@@ -106,7 +106,7 @@ READ: dict[str, tuple[Callable, Callable]] = {
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_what_only_looks_like_a_global(name: str) -> None:
+def test_compile_does_not_guard_shadowed_globals(name: str) -> None:
     compiled = tlc.compile(UNREAD[name], fullgraph=True)  # raises where it captures nothing
     for number in range(12):
         globals()[name] = number
@@ -115,7 +115,7 @@ def test_what_only_looks_like_a_global(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_what_is_read_without_a_name_or_by_one(name: str) -> None:
+def test_compile_guards_indirect_reads(name: str) -> None:
     function, change = READ[name]
     compiled = tlc.compile(function)
     for value in (1.0, 1.0, 1.0, 2.0, 2.0, 3.0):

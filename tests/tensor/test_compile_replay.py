@@ -284,7 +284,9 @@ SEEN: dict[str, Callable[[tlc.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("reason", SEEN)
-def test_what_looks_at_values_runs_as_it_is(reason: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_compile_value_dependent_functions_run_eagerly(
+    reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
     function = SEEN[reason]
     compiled = tlc.compile(lambda x: function(x))
     with caplog.at_level(logging.WARNING, "tensorflow_lite_clone.compile"):

@@ -215,7 +215,7 @@ def test_complex_numbers_as_others(expression):
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "bool", "int64", "uint8", "float32"])
-def test_what_is_no_view_is_a_copy(dtype):
+def test_conversions_copy_unless_views(dtype):
     for name in ("float", "sign", "round", "floor", "clone", "abs", "bool"):
         x = tlc.ones(3, dtype=getattr(tlc, dtype), device=DEVICE)
         with warnings.catch_warnings():

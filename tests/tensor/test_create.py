@@ -7,7 +7,7 @@ import math
 import numpy as np
 from parameterized import parameterized
 
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 from tests.device import DEVICE
 
 DTYPES = """bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64

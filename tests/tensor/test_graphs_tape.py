@@ -79,7 +79,7 @@ def test_a_number_that_was_frozen_is_warned_of() -> None:
     assert x.item() == 1.0
 
 
-def test_what_waits_for_the_device_is_refused_and_the_capture_ends() -> None:
+def test_capture_refuses_synchronization_and_ends() -> None:
     x = tlc.ones(3).to("tape")
     graph = tlc.cuda.CUDAGraph(device="tape")
     for ask, word in (
@@ -195,16 +195,14 @@ def test_graphed_functions_in_a_row() -> None:
 
 
 def test_results_of_the_last_call_are_overwritten_and_backward_says_so() -> None:
-    layer = tlc.cuda.make_graphed_callables(
-        nn.Linear(3, 3).to("tape"), (tensor("tape", 0, 2, 3),)
-    )
+    layer = tlc.cuda.make_graphed_callables(nn.Linear(3, 3).to("tape"), (tensor("tape", 0, 2, 3),))
     one = layer(tensor("tape", 1, 2, 3)).sum()
     layer(tensor("tape", 2, 2, 3))
     with pytest.raises(RuntimeError, match="called again before the backward"):
         one.backward()
 
 
-def test_what_make_graphed_callables_refuses() -> None:
+def test_make_graphed_callables_invalid_arguments_raise() -> None:
     make = tlc.cuda.make_graphed_callables
     x = tensor("tape", 0, 2, 3)
     hooked = nn.Linear(3, 3).to("tape")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from parameterized import parameterized
 
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 from tests.device import DEVICE
 
 DTYPES = """bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64

@@ -12,7 +12,7 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 from tests.device import DEVICE
 from tests.tensor.expressions import check, lines
 

@@ -191,7 +191,7 @@ def test_extremes(_, dtype):
 
 
 @parameterized.expand([(str(d)[6:], d) for d in FLOATS])
-def test_where_scientific_notation_begins(_, dtype):
+def test_printing_scientific_notation_limits(_, dtype):
     """One step of the dtype to each side of the three limits, alone and together."""
 
     def neighbours(number: float) -> list[torch.Tensor]:

@@ -6,7 +6,7 @@ import operator
 
 from parameterized import parameterized
 
-from tests.autograd.both import attempt, same
+from tests.autograd.against_torch import attempt, same
 
 DTYPES = """bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64
 complex128""".split()

@@ -118,7 +118,7 @@ def test_no_address_is_taken_from_an_object():
                 call(data)
 
 
-def test_what_leaves_through_dlpack():
+def test_dlpack_export_invalid_requests_raise():
     with pytest.raises(ValueError, match="negative strides"):
         tlc.from_dlpack(np.arange(3.0)[::-1])
     for lib in (torch, tlc):

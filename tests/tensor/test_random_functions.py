@@ -6,7 +6,7 @@ import pytest
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import attempt, raises, same
+from tests.autograd.against_torch import attempt, raises, same
 from tests.device import DEVICE
 from tests.tensor.expressions import lines, names
 

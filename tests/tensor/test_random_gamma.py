@@ -11,7 +11,7 @@ import torch
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tests.autograd.both import same
+from tests.autograd.against_torch import same
 from tests.device import DEVICE
 from tests.tensor.expressions import check, lines, names
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import same
+from tests.nn.against_torch import same
 from tests.tensor.expressions import check, lines
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tensorflow_lite_clone as tlc
-from tests.nn.both import raises, same
+from tests.nn.against_torch import raises, same
 
 DTYPES = ("uint16", "uint32", "uint64")
 EXPRESSIONS = """

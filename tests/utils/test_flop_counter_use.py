@@ -223,7 +223,7 @@ def test_nothing_is_left_behind():
 
 def test_entered_twice():
     with FlopCounterMode(display=False) as counter:
-        with pytest.raises(RuntimeError, match="counting already"), counter:
+        with pytest.raises(RuntimeError, match="watching already"), counter:
             pass
         (x,) = inputs(tlc, [(3, 3)], "0")
         x @ x

@@ -20,6 +20,7 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.dispatch.primitives import is_primitive
+from tensorflow_lite_clone.trace import Observer
 from tensorflow_lite_clone.utils import _op_costs as op_costs
 from tests.device import DEVICE
 
@@ -105,28 +106,16 @@ def operations(counts, letter="f"):
 # -- forward --------------------------------------------------------------------------------------
 
 
-class Total:
+class Total(Observer):
     """Context that adds up what all ops and gradients cost that run inside."""
 
-    def __enter__(self):
+    def __init__(self):
         self.flops = self.gradients = 0
-        hooks.add(self._op)
-        hooks.backwards.append(self._gradient)
-        return self
 
-    def __exit__(self, *error):
-        hooks.backwards.remove(self._gradient)
-        hooks.remove(self._op)
+    def on_op(self, op, backend, arrays, parameters, result):
+        self.flops += op_costs.flops_of(op, arrays, parameters, result)
 
-    def _op(self, op, backend, call):
-        def run(*arrays, **parameters):
-            result = call(*arrays, **parameters)
-            self.flops += op_costs.flops_of(op, arrays, parameters, result)
-            return result
-
-        return run
-
-    def _gradient(self, node, call, grads):
+    def around_gradient(self, node, call, grads):
         results = call(grads)
         needs = tuple([result is not None for result in results])
         self.gradients += op_costs.flops_of_gradient(node, grads, needs)

@@ -13,12 +13,13 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.backends.meta.array import MetaArray
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op, is_op
+from tensorflow_lite_clone.trace import Observer
 from tensorflow_lite_clone.utils import _op_costs as op_costs
 from tensorflow_lite_clone.utils._op_costs import bytes_of, flops_of
 from tests.device import DEVICE
 from tests.op_db import OPS
 from tests.op_db._case import draw
-from tests.op_db._check import OURS, Trial, run_ours, serves
+from tests.op_db._check import OURS, GradientCase, representable, run_ours
 
 
 def of_shapes(*shapes):
@@ -71,7 +72,7 @@ NOT_RUN = {
 }
 
 
-class Answers:
+class Answers(Observer):
     """Context that asks what all ops and gradients cost that run inside.
 
     `seen` has their names, and `forgotten` those that say 0 and calculate something all the same.
@@ -82,24 +83,13 @@ class Answers:
 
     def __enter__(self):
         op_costs.uncounted.clear()
-        hooks.add(self._op)
-        hooks.backwards.append(self._gradient)
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *error):
-        hooks.backwards.remove(self._gradient)
-        hooks.remove(self._op)
+    def on_op(self, op, backend, arrays, parameters, result):
+        flops = flops_of(op, arrays, parameters, result)
+        self._note(op.name, flops, lambda: op_costs.count(op, arrays, parameters))
 
-    def _op(self, op, backend, call):
-        def run(*arrays, **parameters):
-            result = call(*arrays, **parameters)
-            flops = flops_of(op, arrays, parameters, result)
-            self._note(op.name, flops, lambda: op_costs.count(op, arrays, parameters))
-            return result
-
-        return run
-
-    def _gradient(self, node, call, grads):
+    def around_gradient(self, node, call, grads):
         results = call(grads)
         op = getattr(node, "op", None)
         if op is not None and not op_costs.is_recorded():
@@ -123,13 +113,17 @@ def run_rows():
     """All rows of the table of tests, and gradients of the first and second order of some."""
     for op in OPS:
         for sample in op.samples:
-            if op.grad and "float64" in op.dtypes and sample.mode in ("full", "torch"):
-                twice = op.order2 is True and sample is op.samples[0] and sample.mode == "full"
-                trial = Trial(op, sample)
+            if op.supports_autograd and "float64" in op.dtypes and sample.mode in ("full", "torch"):
+                twice = (
+                    op.supports_gradgrad is True
+                    and sample is op.samples[0]
+                    and sample.mode == "full"
+                )
+                trial = GradientCase(op, sample)
                 for order in (1, 2)[: 1 + twice] if trial.inputs else ():
                     trial.derivative(OURS, order)
                 continue
-            for dtype in [dtype for dtype in op.dtypes if serves(sample, dtype)][:1]:
+            for dtype in [dtype for dtype in op.dtypes if representable(sample, dtype)][:1]:
                 run_ours(op, draw(op, sample, dtype))
 
 
@@ -172,31 +166,17 @@ def test_every_op_has_an_answer():
 # -- what runs ------------------------------------------------------------------------------------
 
 
-class Costs:
+class Costs(Observer):
     """What runs inside costs, by the names of ops and nodes."""
 
     def __init__(self):
         self.flops, self.bytes = {}, {}
 
-    def __enter__(self):
-        hooks.add(self._op)
-        hooks.backwards.append(self._gradient)
-        return self
+    def on_op(self, op, backend, arrays, parameters, result):
+        flops = flops_of(op, arrays, parameters, result)
+        self._note(op.name, flops, bytes_of(op, arrays, result))
 
-    def __exit__(self, *error):
-        hooks.backwards.remove(self._gradient)
-        hooks.remove(self._op)
-
-    def _op(self, op, backend, call):
-        def run(*arrays, **parameters):
-            result = call(*arrays, **parameters)
-            flops = flops_of(op, arrays, parameters, result)
-            self._note(op.name, flops, bytes_of(op, arrays, result))
-            return result
-
-        return run
-
-    def _gradient(self, node, call, grads):
+    def around_gradient(self, node, call, grads):
         results = call(grads)
         needs = tuple([result is not None for result in results])
         flops = op_costs.flops_of_gradient(node, grads, needs)
@@ -312,7 +292,7 @@ def test_counting_is_done_once(ops_of_others):
     assert counted[3:] == [{}, {}]
 
 
-def test_what_asks_for_values_says_so(ops_of_others):
+def test_value_dependent_costs_raise(ops_of_others):
     class Asking(Op):
         name = "cost_that_depends"
 

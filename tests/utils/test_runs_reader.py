@@ -158,7 +158,7 @@ def test_a_file_that_vanishes(tmp_path):
 
 
 @pytest.mark.parametrize(("opener", "name"), [("builtins.open", "e.jsonl"), ("os.scandir", ".")])
-def test_what_may_not_be_read(tmp_path, monkeypatch, opener, name):
+def test_reader_reports_permission_errors(tmp_path, monkeypatch, opener, name):
     (tmp_path / "e.jsonl").write_text(line(0))
 
     def refuse(path, *arguments):
@@ -185,7 +185,7 @@ def test_links_do_not_lead_out(tmp_path):
     assert steps(polled(inside)) == [0]
 
 
-def test_what_is_no_file_is_not_opened(tmp_path):
+def test_reader_skips_pipes_and_folders(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")  # opening it would wait for ever
     (tmp_path / "folder.jsonl").mkdir()
     assert polled(tmp_path).problems == []

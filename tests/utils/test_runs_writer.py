@@ -217,7 +217,7 @@ def test_the_queue(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_waits_is_written_after_a_while(tmp_path):
+def test_writer_flushes_after_flush_secs(tmp_path):
     with runs.SummaryWriter(tmp_path, flush_secs=0.02) as writer:
         writer.add_scalar("a", 1)
         deadline = time.monotonic() + 10
@@ -226,7 +226,7 @@ def test_what_waits_is_written_after_a_while(tmp_path):
         assert len(lines(tmp_path)) == 1
 
 
-def test_what_waits_is_written_at_the_end_of_the_program(tmp_path):
+def test_writer_flushes_at_exit(tmp_path):
     said = program(
         "from tensorflow_lite_clone.utils.runs import SummaryWriter\n"
         "SummaryWriter('x').add_scalar('a', 1)\n"

@@ -230,7 +230,7 @@ def test_event_accumulator(tmp_path):
     assert [(e.step, e.value) for e in accumulator.Scalars("loss")] == [(0, 0), (1, 0.5), (2, 1)]
 
 
-def test_where_it_writes(tmp_path, monkeypatch):
+def test_summary_writer_default_log_dir(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = []
     for _, module, _ in LIBRARIES:

@@ -144,7 +144,7 @@ def test_nothing_of_them_is_unpacked(outcomes):
     assert [name for name, (_, left) in outcomes.items() if left] == []
 
 
-def test_what_compresses_well_is_no_bomb(tmp_path):
+def test_well_compressed_archives_are_extracted(tmp_path):
     """Two hundred times its size, or 256 MiB, may a file become."""
     from tensorflow_lite_clone.vision.datasets.utils import extract_archive
 

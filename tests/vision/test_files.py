@@ -297,7 +297,7 @@ def test_digits_are_the_same_with_and_without_pillow():
     assert (transforms.functional.to_tensor(image) == plain).all()
 
 
-def test_what_an_import_loads():
+def test_vision_import_loads_no_optional_libraries():
     """Neither Pillow nor what reads files from the network comes with the import."""
     script = (
         "import sys; import tensorflow_lite_clone.vision as v; assert 'PIL' not in sys.modules; "

@@ -214,7 +214,7 @@ def test_reprs_of_tensors(text):
     assert repr(here) == repr(there).replace(", )", ")")
 
 
-def test_what_keeps_its_kind():
+def test_tv_tensor_type_survives_clone_detach_to():
     for V, library in ((tv_tensors, tlc), (their_tensors, torch)):
         image = V.Image(library.zeros(3, 4, 5))
         boxes = V.BoundingBoxes([1, 2, 3, 4], format="xywh", canvas_size=(9, 8))

@@ -82,7 +82,7 @@ def test_equal_branches_side_by_side_and_their_sum() -> None:
     assert {branch.parent, total.parent} == {stage.key}
 
 
-def test_what_reads_elsewhere_is_no_repeat() -> None:
+def test_fold_keeps_layers_with_other_inputs() -> None:
     x = ones(3, requires_grad=True)
     values = [x]
     for _ in range(12):  # each reads what came half the way back

@@ -10,7 +10,6 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import nn, viz
-from tensorflow_lite_clone.autograd.node import creation_hooks
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.nn.modules.hooks import _has_any_global_hook
 from tensorflow_lite_clone.vision.models import resnet18
@@ -123,6 +122,16 @@ def test_views_and_what_is_written_through_them() -> None:
     assert node(graph, "mul").notes["number"] in ("2", "2.0")
 
 
+def test_results_that_are_laid_out_anew_come_from_their_operation() -> None:
+    graph = viz.forward(lambda x: x.topk(2), ones(4, 5))
+    assert labels(graph, "constant") == []
+    assert [arrow for arrow in arrows(graph) if arrow[1].startswith("output")] == [
+        ("topk", "output.0", "data"), ("topk", "output.1", "data"),
+    ]  # fmt: skip
+    attention = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval().to(DEVICE)
+    assert labels(viz.forward(attention, ones(2, 5, 16)), "constant") == []
+
+
 def test_writes_into_what_no_operation_made() -> None:
     def run(x: Any) -> Any:
         number, rows = x.new_tensor(2.0), x.new_ones(2, 3)
@@ -229,11 +238,11 @@ def test_buffers_that_are_replaced_come_back() -> None:
 
 def watched() -> bool:
     """Whether any hook is left."""
-    tables = hooks.active, hooks.writers, hooks.functions, creation_hooks
+    tables = hooks.active, hooks.writers, hooks.functions, hooks.nodes
     return any(map(bool, tables)) or _has_any_global_hook()
 
 
-def test_what_the_model_raises_passes_and_leaves_no_hooks() -> None:
+def test_forward_errors_propagate_and_remove_hooks() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         viz.forward(mlp(), ones(5, 5))
     with pytest.raises(TypeError):

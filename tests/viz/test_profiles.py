@@ -95,7 +95,7 @@ def test_measurements_without_a_profile() -> None:
     assert [n.memory for n in saved.nodes.values() if n.kind == "op"] == [80, 160, 256]
 
 
-def test_what_cannot_be_coloured_by() -> None:
+def test_color_by_invalid_keys_raise() -> None:
     graph = viz.forward(mlp(), ones(5, 4))
     with pytest.raises(ValueError, match="expected one of kind, time, memory, gradient"):
         graph.color_by("beauty")

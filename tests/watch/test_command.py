@@ -54,7 +54,7 @@ def test_a_port_that_is_taken(tmp_path, capsys):
         (("--host", "192.0.2.1", "--port", "0"), "192.0.2.1 is no address of this machine"),
     ],
 )
-def test_where_it_cannot_listen(tmp_path, capsys, options, message):
+def test_watch_cannot_listen_reports_error(tmp_path, capsys, options, message):
     assert command.main([str(tmp_path), *options]) == 1
     assert message in capsys.readouterr().err
 

@@ -21,6 +21,7 @@ from tensorflow_lite_clone.backends.numba.lines import (
     lines_of,
 )
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import is_winograd
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import Ints, windows_size
 
@@ -28,15 +29,10 @@ _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10
 _LINE = 1 << 11  # pixels side by side
 _A_TURN = 64  # products of a direct convolution, which take as long as an element of a softmax
-_ROOM = 1 << 17  # numbers of lines, which a core's cache holds beside the results
 _SUM = 1 << 10  # pixels of a part of a sum over images
 _PARTS = 8  # of such a sum, if they have no more numbers in all than
 _SUMS = 1 << 20
-# Up to which NumPy's matrix products are as fast, measured with 2 threads: numbers of a weight (32
-# images, forward: 128 x 128 channels of 16 x 16 pixels 6.6 ms, NumPy 7.5; 16 images, 256 x 256 of
-# 8 x 8 3.5 and 4.4, 512 x 512 of 4 x 4 5.6 and 4.0), and those of which many pixels use each (128
-# x 128 of one image of 16 x 16 0.44 and 0.29; 64 x 64 of 8 x 8 0.05 and 0.06).
-_MOST_WEIGHTS, _FEW_WEIGHTS, _MANY_PIXELS = 1 << 20, 1 << 16, 1 << 9
+_MANY_PIXELS = 1 << 9  # of all images
 
 
 def _is_depthwise(w_shape: tuple, groups: int) -> bool:
@@ -49,8 +45,9 @@ def _is_direct(w_shape: tuple, images: int, count: Ints, stride: Ints, groups: i
         return False
     if w_shape[2:] == (1, 1) and max(stride) == 1:
         return False
-    most = _MOST_WEIGHTS if images * prod(count) >= _MANY_PIXELS else _FEW_WEIGHTS
-    return 0 < prod(w_shape) <= most
+    many = images * prod(count) >= _MANY_PIXELS
+    limit = tuning.compiled_weights if many else tuning.compiled_weights_of_few_pixels
+    return 0 < prod(w_shape) <= limit
 
 
 def _axes(kind: Callable[..., Axis], *settings: Ints) -> list[Axis]:
@@ -91,7 +88,7 @@ def _correlate(
     steps = w[0].size, w[0, 0].size
     step, channel_step = steps[::-1] if swapped else steps
     lines = lines_of(rows, columns, (n, channels, outputs), (channel_step, w.shape[3]),
-                     _direct.TILE, (_ROOM, _LINE, flags.threads))  # fmt: skip
+                     _direct.TILE, (tuning.compiled_lines, _LINE, flags.threads))  # fmt: skip
     items = lines.groups * lines.bands
     each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
     split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step, step
@@ -104,7 +101,7 @@ def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis
     """The sum over images of what g makes of x: the gradient, of this shape, of the weight."""
     (n, outputs), (slopes, places) = g.shape[:2], (_direct.SLOPES, _direct.PLACES)
     lines = lines_of(rows, columns, (n, x.shape[1], 1), (shape[2] * shape[3], shape[3]),
-                     _direct.LANES, (_ROOM, _LINE, 1))  # fmt: skip
+                     _direct.LANES, (tuning.compiled_lines, _LINE, 1))  # fmt: skip
     numbers = lines.places.size
     padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
     long = n * g[0, 0].size // _SUM

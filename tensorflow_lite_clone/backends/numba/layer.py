@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.table import override
 
 _f32 = np.dtype(np.float32)
-_PART = 1 << 18  # elements that are worth a thread: about 100 us
 
 
 def compiled(name: str, *, least: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -79,7 +79,8 @@ def run(kernel: Callable[..., None], size: int, each: int, *arguments: Any) -> N
 
     One of the range stands for `each` elements.
     """
-    if size * each < 2 * _PART:
+    least = tuning.compiled_per_thread
+    if size * each < 2 * least:
         kernel(0, size, *arguments)
     else:
-        share(lambda start, stop: kernel(start, stop, *arguments), size, max(_PART // each, 1))
+        share(lambda start, stop: kernel(start, stop, *arguments), size, max(least // each, 1))

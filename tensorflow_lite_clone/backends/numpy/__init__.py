@@ -20,7 +20,4 @@ from tensorflow_lite_clone.backends.numpy import resampling as _resampling  # no
 from tensorflow_lite_clone.backends.numpy import smooth_activation as _smooth  # noqa: F401
 from tensorflow_lite_clone.backends.numpy.backend import backend
 
-if backend(0).accelerators:
-    from tensorflow_lite_clone.backends import numba as _numba  # noqa: F401
-
 __all__ = ["backend"]

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import BLOCK, blockwise
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
 
 LIGHT = 1 << 19  # elements a thread should have of work on each that takes 0.3 ns
-_SMALL = 4096  # elements, below which few calls count for more than fast ones
 _BITS = {"f": np.dtype(np.int32), "d": np.dtype(np.int64)}
 
 
@@ -59,7 +59,7 @@ def _zero(dtype: np.dtype) -> np.ndarray:
 
 @override("relu", backend="numpy", declines=False)
 def relu(F: Any, x: Any) -> Any:
-    if x.size >= _SMALL:
+    if x.size >= tuning.small_elementwise:
         y = blockwise(_relu, x, least=LIGHT)
         if y is not NotImplemented:
             return y
@@ -94,7 +94,7 @@ def _choose(out: Any, chosen: Any, value: Any) -> None:
 
 @override("threshold_backward", backend="numpy")
 def threshold_backward(F: Any, g: Any, x: Any, *, threshold: float) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     level = F.backend.constant(threshold, x.dtype)
     return blockwise(lambda out, g, x: _keep(out, g, x <= level), g, x, least=LIGHT)
@@ -102,18 +102,16 @@ def threshold_backward(F: Any, g: Any, x: Any, *, threshold: float) -> Any:
 
 @override("hardtanh_backward", backend="numpy")
 def hardtanh_backward(F: Any, g: Any, x: Any, *, low: float, high: float) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     low, high = F.backend.constant(low, x.dtype), F.backend.constant(high, x.dtype)
 
-    return blockwise(
-        lambda out, g, x: _keep(out, g, _outside(x, low, high)), g, x, least=LIGHT
-    )
+    return blockwise(lambda out, g, x: _keep(out, g, _outside(x, low, high)), g, x, least=LIGHT)
 
 
 @override("leaky_relu", backend="numpy")
 def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
-    if x.size < _SMALL or not 0 < slope <= 1 or x.dtype.char not in "fd":
+    if x.size < tuning.small_elementwise or not 0 < slope <= 1 or x.dtype.char not in "fd":
         return NotImplemented
     factor = x.dtype.type(slope)
 
@@ -126,7 +124,7 @@ def leaky_relu(F: Any, x: Any, *, slope: float) -> Any:
 
 @override("leaky_relu_backward", backend="numpy")
 def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
-    if x.size < _SMALL or x.dtype.char not in "fd":
+    if x.size < tuning.small_elementwise or x.dtype.char not in "fd":
         return NotImplemented
     bits = _BITS[x.dtype.char]
     low, high = np.array([slope, 1], x.dtype).view(bits)
@@ -144,7 +142,11 @@ def leaky_relu_backward(F: Any, g: Any, x: Any, *, slope: float) -> Any:
 
 @override("hardsigmoid", backend="numpy")
 def hardsigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_hardsigmoid, x, least=LIGHT)
+    return (
+        NotImplemented
+        if x.size < tuning.small_elementwise
+        else blockwise(_hardsigmoid, x, least=LIGHT)
+    )
 
 
 def _hardsigmoid(out: Any, x: Any) -> None:
@@ -155,7 +157,7 @@ def _hardsigmoid(out: Any, x: Any) -> None:
 
 @override("hardsigmoid_backward", backend="numpy")
 def hardsigmoid_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     return blockwise(_hardsigmoid_backward, g, x, buffers=1, least=LIGHT)
 
@@ -167,7 +169,11 @@ def _hardsigmoid_backward(out: Any, g: Any, x: Any, sixth: Any) -> None:
 
 @override("hardswish", backend="numpy")
 def hardswish(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_hardswish, x, least=LIGHT)
+    return (
+        NotImplemented
+        if x.size < tuning.small_elementwise
+        else blockwise(_hardswish, x, least=LIGHT)
+    )
 
 
 def _hardswish(out: Any, x: Any) -> None:
@@ -179,7 +185,7 @@ def _hardswish(out: Any, x: Any) -> None:
 
 @override("hardswish_backward", backend="numpy")
 def hardswish_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     return blockwise(_hardswish_backward, g, x, buffers=1, least=LIGHT)
 
@@ -194,7 +200,7 @@ def _hardswish_backward(out: Any, g: Any, x: Any, slope: Any) -> None:
 
 @override("elu", backend="numpy")
 def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < _SMALL or x.dtype.char != "f":
+    if x.size < tuning.small_elementwise or x.dtype.char != "f":
         return NotImplemented
 
     def kernel(out: Any, x: Any, positive: Any) -> None:
@@ -212,7 +218,7 @@ def elu(F: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
 
 @override("elu_backward", backend="numpy")
 def elu_backward(F: Any, g: Any, x: Any, *, alpha: float, scale: float, rate: float) -> Any:
-    if x.size < _SMALL or x.dtype.char != "f":
+    if x.size < tuning.small_elementwise or x.dtype.char != "f":
         return NotImplemented
     smooth = alpha * rate == 1  # the slope of the exponential ends in that of the line
 

@@ -16,11 +16,9 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
 
-_BLOCK = 1 << 17  # scores at a time
-_SMALL = 1 << 8  # of a matrix, below which all matrices at once are faster
-_EACH = 1 << 18  # scores for each thread
 _BOUND = 40.0  # of scores s and t neither exp(s) nor exp(s - t) overflows
 
 
@@ -38,7 +36,7 @@ def _declined(q: Any, k: Any, v: Any, groups: int) -> bool:
     return (
         q.dtype.kind != "f"
         or q.itemsize == 2
-        or q.shape[-2] * k.shape[-2] < _SMALL
+        or q.shape[-2] * k.shape[-2] < tuning.attention_small
         or not q.size
         or heads != q.shape[:-2]
         or v.shape[:-1] != k.shape[:-1]
@@ -48,13 +46,15 @@ def _declined(q: Any, k: Any, v: Any, groups: int) -> bool:
 def _tiles(q: Any, k: Any, causal: bool, groups: int) -> list[_Tile]:
     """All tiles; those of the same keys come one after the other."""
     heads, length, size = q.shape[:-2], q.shape[-2], k.shape[-2]
-    step = min(length, max(32, _BLOCK // size))
+    step = min(length, max(32, tuning.attention_block // size))
     if causal:
         step = min(step, 64)
     if groups > 1:
         places = [(head, (*head[:-1], head[-1] // groups)) for head in np.ndindex(heads)]
     else:
-        places = [(place, place) for place in _together(heads, _BLOCK // (step * size))]
+        places = [
+            (place, place) for place in _together(heads, tuning.attention_block // (step * size))
+        ]
     tiles = []
     for where, shared in places:
         for start in range(0, length, step):
@@ -87,7 +87,9 @@ def _for_each(tiles: list[_Tile], q: Any, k: Any, rooms: int, work: Callable[...
     chains = [list(chain) for _, chain in groupby(tiles, lambda tile: tile.shared)]
     length, size = q.shape[-2], k.shape[-2]
     largest = max([prod(q[tile.where].shape[:-2]) * _rows(tile) * tile.keys for tile in tiles])
-    least = max(_EACH * len(chains) // (prod(q.shape[:-2]) * length * size), 1)
+    least = max(
+        tuning.attention_per_thread * len(chains) // (prod(q.shape[:-2]) * length * size), 1
+    )
 
     def part(start: int, stop: int) -> None:
         with scratch(rooms * largest, q.dtype) as memory:

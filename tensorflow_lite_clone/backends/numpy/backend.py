@@ -86,11 +86,11 @@ class NumpyBackend(Backend):
             self.captures += captures
             if self.captures == captures:
                 vars(self).update(recording.methods(self))
-                hooks.writers.append(recording.writing)
+                recording.writes.__enter__()
             elif not self.captures:
                 for name in recording.methods(self):
                     del vars(self)[name]
-                hooks.writers.remove(recording.writing)
+                recording.writes.__exit__()
             self.add = self.guarded(add)
             self.add_to = recording.written(iadd) if self.captures else iadd
             self.forget()

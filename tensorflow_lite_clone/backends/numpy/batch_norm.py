@@ -14,9 +14,8 @@ from tensorflow_lite_clone.backends.numpy.statistics import (
     is_safe,
     scaled,
 )
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_SMALL = 2048  # elements, below which fewer calls count for more than faster ones
 
 
 def _channels(x: Any) -> Any:
@@ -45,7 +44,7 @@ def batch_norm(
     momentum: float,
     eps: float,
 ) -> Any:
-    if x.size < _SMALL or not is_plain(x, w, b):
+    if x.size < tuning.small_normalization or not is_plain(x, w, b):
         return NotImplemented
     rows = _channels(x)
     count = x.size // x.shape[1]
@@ -74,7 +73,12 @@ def batch_norm(
 def batch_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: tuple
 ) -> Any:
-    if x.size < _SMALL or mean is None or not is_plain(x, g, w) or not is_safe(mean, variance):
+    if (
+        x.size < tuning.small_normalization
+        or mean is None
+        or not is_plain(x, g, w)
+        or not is_safe(mean, variance)
+    ):
         return NotImplemented
     gs, rows = _channels(g), _channels(x)
     count = x.size // x.shape[1]
@@ -95,10 +99,8 @@ def batch_norm_backward(
 
 
 @override("batch_norm_eval", backend="numpy")
-def batch_norm_eval(
-    F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float
-) -> Any:
-    if x.size < _SMALL or not is_plain(x, w, b, mean, variance):
+def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
+    if x.size < tuning.small_normalization or not is_plain(x, w, b, mean, variance):
         return NotImplemented
     return _normalized(x, _channels(x), w, b, mean, variance, eps)
 
@@ -108,7 +110,7 @@ def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: tuple
 ) -> Any:
     if (
-        x.size < _SMALL
+        x.size < tuning.small_normalization
         or not is_plain(x, g, w, mean, variance)
         or not is_safe(mean, variance)
     ):

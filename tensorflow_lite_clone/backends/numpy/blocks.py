@@ -10,9 +10,9 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 
-_CACHED = 3 << 17  # elements of a block in all its arrays: as float32 numbers they fit into L2
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
 # Those of rows are larger still, as there are calls for a number a row, which take little else.
@@ -24,7 +24,7 @@ ROW = 512  # elements of a row from which one loop a row is faster than copies t
 
 def _block(size: int, least: int, arrays: int, shared: int) -> int:
     """Elements of blocks of `arrays` with `size` elements, of which a thread gets `least`."""
-    return shared if flags.threads > 1 and size >= 2 * least else _CACHED // arrays
+    return shared if flags.threads > 1 and size >= 2 * least else tuning.block_elements // arrays
 
 
 def blockwise(

@@ -42,6 +42,7 @@ from tensorflow_lite_clone.backends.numpy.convolution_winograd import (
 )
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.windows import Ints, windows_size
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -52,7 +53,6 @@ _f32 = np.dtype(np.float32)
 _MERGE_BELOW, _MERGE_SUMS_BELOW = 64, 512
 _MANY_TIMES = 4  # as many channels
 _LONG = 3  # times as many numbers in a window as there are results
-_LEAST_TIME = 150_000  # ns of work in each thread's part
 
 
 def _serves_blas(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ def _is_long(w: Ints, groups: int) -> bool:
 def _least(w: Ints, windows: int) -> int:
     """How many samples are worth a thread: about 0.02 ns a multiplication, 0.3 ns a copy."""
     a_sample = windows * math.prod(w[1:]) * (w[0] * 0.02 + 0.3)
-    return math.ceil(_LEAST_TIME / max(a_sample, 1))
+    return math.ceil(tuning.convolution_thread_ns / max(a_sample, 1))
 
 
 def _share_samples(work: Callable[[slice], None], n: int, w: Ints, windows: int) -> None:

@@ -20,10 +20,10 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.primitives.indexing import as_strided
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import Ints, padded_size
 
-_BYTES = 1 << 21  # of the columns of a block
 _MOST_WASTE = 1.15  # windows that are multiplied for each one that is wanted
 
 _all = slice(None)
@@ -70,7 +70,7 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
     `merge` lie in memory as (c, places, samples, windows). They and `whole` ones have all lines.
     """
     count, kernel = windows.counts, windows.kernel
-    plan = _plan(x.shape, x.itemsize, windows, merge, merge or whole)
+    plan = _plan(x.shape, x.itemsize, windows, merge, merge or whole, tuning.im2col_bytes)
     if plan.at_once:
         seen = [slice(0, (c - 1) * s + 1, s) for c, s in zip(count, windows.stride)]
         rows = x[(..., *seen)].reshape(*x.shape[:2], 1, math.prod(count))
@@ -123,7 +123,9 @@ class _Plan(NamedTuple):
 
 
 @lru_cache(1024)
-def _plan(shape: Ints, itemsize: int, windows: Windows, merge: bool, whole: bool) -> _Plan:
+def _plan(
+    shape: Ints, itemsize: int, windows: Windows, merge: bool, whole: bool, limit: int
+) -> _Plan:
     count, kernel, stride, before, dilation, _ = windows
     (n, channels), space = shape[:2], shape[2:]
     fits = all([(c - 1) * s < n for n, c, s in zip(space, count, stride)])
@@ -138,7 +140,7 @@ def _plan(shape: Ints, itemsize: int, windows: Windows, merge: bool, whole: bool
     length = math.prod(total) + sum([(k - 1) * step for k, step in zip(kernel, inner)][1:])
     line = math.prod(sizes)
     a_line = channels * math.prod(kernel) * line * itemsize
-    fitting = max(_BYTES // max(a_line, 1), 1)
+    fitting = max(limit // max(a_line, 1), 1)
     samples, lines = max(1, min(n, fitting // max(count[0], 1))), count[0]
     if fitting < count[0] and not whole:
         lines = fitting

@@ -16,10 +16,9 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.convolution_columns import lengthened
 from tensorflow_lite_clone.backends.numpy.convolution_folding import Folder
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
-
-_ELEMENTS = 1 << 19  # of each of the arrays that are worked on: a call is to last 0.05 ms
 
 
 def depthwise(
@@ -125,8 +124,8 @@ def _lines(
     )
     image = math.prod(sizes)
     more = max([shift for _, shift in _shifts(kernel, sizes, dilation)])
-    m = max(1, min(n, _ELEMENTS // 4 // image))
-    c = max(1, min(channels, _ELEMENTS // (m * image)))
+    m = max(1, min(n, tuning.depthwise_block // 4 // image))
+    c = max(1, min(channels, tuning.depthwise_block // (m * image)))
     inside = (..., *[slice(b, b + s) for b, s in zip(before, space)])
     with scratch(c * (m * image + more), x.dtype) as memory:
         memory.fill(0)  # what is around the images stays zero
@@ -153,7 +152,7 @@ def _factor(w: np.ndarray, place: Ints) -> np.ndarray:
 
 
 def _blocks(x: np.ndarray) -> Iterator[slice]:
-    step = max(1, _ELEMENTS // max(x[0].size, 1))
+    step = max(1, tuning.depthwise_block // max(x[0].size, 1))
     for start in range(0, len(x), step):
         yield slice(start, min(start + step, len(x)))
 

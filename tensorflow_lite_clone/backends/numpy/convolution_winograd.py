@@ -27,22 +27,15 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import one_thread_each, share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.windows import Ints
 
 _f32 = np.dtype(np.float32)
 _POINTS = 0, 3 / 4, -3 / 4, 3 / 2, -3 / 2  # the sixth one is infinity
 _SEEN, _MADE = 6, 4  # numbers along an axis of a tile
-_MOST_WASTE = 2.0  # results that are computed for each one that is wanted
-# Of all samples: to transform the weight takes as long as 200 of them, its gradient less.
-_LEAST_WINDOWS, _LEAST_OF_GRADIENT = 512, 128
-# Of a piece: after short calls threads wait for each other, and the weight is read for each piece.
-_NUMBERS, _PAIRS_A_TILE = 1 << 12, 1 << 10
+_PAIRS_A_TILE = 1 << 10  # of a piece, for each of which the weight is read
 _SMALL_PRODUCT = 10**6  # multiplications, up to which OpenBLAS takes matrices as they lie
-_WEIGHT_BLOCK = 1 << 15  # elements
-_MOST_AT_ONCE = 1 << 17  # numbers per point
-_GRADIENT_BLOCK = 1 << 14  # pairs of channels
-_LEAST_TIME = 200_000  # ns of work in each thread's part
 
 
 class _Side(NamedTuple):
@@ -122,6 +115,8 @@ def is_winograd(
 
     Or whether its gradient is computed so.
     """
+    windows = tuning.winograd_gradient_windows if of_gradient else tuning.winograd_windows
+    computed = math.prod([_MADE * _tiles(size) for size in count])
     return (
         shape[2:] == (3, 3)
         and dtype == _f32
@@ -129,8 +124,8 @@ def is_winograd(
         and shape[0] * shape[1] >= transforms.least_products * sum(shape[:2])
         and max(steps) == 1
         and 0 <= min(before) <= max(before) <= 2
-        and samples * math.prod(count) >= (_LEAST_OF_GRADIENT if of_gradient else _LEAST_WINDOWS)
-        and math.prod([_MADE * _tiles(size) for size in count]) <= _MOST_WASTE * math.prod(count)
+        and samples * math.prod(count) >= windows
+        and computed <= tuning.winograd_waste * math.prod(count)
     )
 
 
@@ -177,7 +172,7 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
     n, o, c = len(g), g.shape[1], x.shape[1]
     downs, alongs = _pieces(x.shape[2:], g.shape[2:], before, transforms.most_tiles)
     tiles = downs[0].tiles * alongs[0].tiles
-    if len(downs) == len(alongs) == 1 and tiles * n * (c + o) <= _MOST_AT_ONCE:
+    if len(downs) == len(alongs) == 1 and tiles * n * (c + o) <= tuning.winograd_single_piece:
         return _weight_at_once(g, x, downs, alongs[0])
     m = _images(n, tiles, c, o)
     lines = _SEEN * alongs[0].tiles * m
@@ -222,10 +217,10 @@ def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -
                 else:
                     next(transforms.seen(x, downs, along, first, seen))
 
-        share(transform, 2, 1 if tiles * (c + o) * 27 > _LEAST_TIME else 2)
+        share(transform, 2, 1 if tiles * (c + o) * 27 > tuning.winograd_thread_ns else 2)
         values = _shaped(seen, _SEEN**2, tiles, c)
         slopes = _shaped(made, _SEEN**2, tiles, o).swapaxes(1, 2)
-        step = max(1, _GRADIENT_BLOCK // c)
+        step = max(1, tuning.winograd_gradient_block // c)
 
         def multiply(start: int, stop: int) -> None:
             with scratch(_SEEN**2 * step * c, g.dtype) as memory:
@@ -236,7 +231,7 @@ def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -
                     flat = product.reshape(_SEEN**2, -1).T
                     np.matmul(flat, _weight_points(), out=gw[block].reshape(-1, 9))
 
-        share(multiply, o, math.ceil(_LEAST_TIME / (0.4 * c * (tiles + 25))))
+        share(multiply, o, math.ceil(tuning.winograd_thread_ns / (0.4 * c * (tiles + 25))))
     return gw.reshape(o, c, 3, 3)
 
 
@@ -246,18 +241,16 @@ def _tiles(size: int) -> int:
 
 def _least(tiles: int, c: int, o: int) -> int:
     """How many units of so many tiles are worth a thread: 0.4 ns a pair, 27 ns a channel."""
-    return math.ceil(_LEAST_TIME / (tiles * (0.4 * c * o + 27 * (c + o))))
+    return math.ceil(tuning.winograd_thread_ns / (tiles * (0.4 * c * o + 27 * (c + o))))
 
 
 def _images(n: int, tiles: int, c: int, o: int) -> int:
     """Of how many samples a piece is, where `tiles` are of one."""
-    wanted = max(_NUMBERS // max(c, o), c * o // _PAIRS_A_TILE)
+    wanted = max(tuning.winograd_tile_elements // max(c, o), c * o // _PAIRS_A_TILE)
     return max(1, min(-(-wanted // tiles), -(-n // flags.threads)))
 
 
-def _units(
-    start: int, stop: int, n: int, m: int, alongs: Pieces
-) -> Iterator[tuple[slice, Piece]]:
+def _units(start: int, stop: int, n: int, m: int, alongs: Pieces) -> Iterator[tuple[slice, Piece]]:
     """Blocks of `m` of the n samples, each with every piece along the last axis."""
     for unit in range(start, stop):
         group, number = divmod(unit, len(alongs))
@@ -296,7 +289,7 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
     """Write w (c, o, 3, 3) at all points to values (36, c, o)."""
     c, o = w.shape[:2]
     points = _weight_points()[:, :: -1 if mirrored else 1]
-    step = max(1, _WEIGHT_BLOCK // (9 * o))
+    step = max(1, tuning.winograd_weight_block // (9 * o))
 
     def work(start: int, stop: int) -> None:
         with scratch(9 * step * o, w.dtype) as memory:
@@ -307,7 +300,7 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
                 target = values[:, block].reshape(_SEEN**2, -1)
                 np.matmul(points, part.reshape(-1, 9).T, out=target)
 
-    share(work, c, math.ceil(_LEAST_TIME / (15 * o)))
+    share(work, c, math.ceil(tuning.winograd_thread_ns / (15 * o)))
 
 
 @lru_cache(1024)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.few import FEW, constant
-from tensorflow_lite_clone.backends.numpy.primitives.reductions import MANY
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
+_MANY = tuning.blas_sum_elements  # read once: these are the shortest calls
 _SHORT = 1e-17  # deviations below have squares that lose digits of float32, or all
 
 
@@ -25,7 +26,7 @@ def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any
     if whole and 4 < x.size <= FEW and native.char in "fd" and dtype is None:
         # Fewer are added below, in PyTorch's order.
         return np.array(x.ravel().dot(constant(1, (x.size,), native)))
-    if dtype is None and native.itemsize > 2 and x.size < MANY:
+    if dtype is None and native.itemsize > 2 and x.size < _MANY:
         if whole and native.kind in "fc":
             # Into an array, as NumPy's own numbers would have to be made arrays.
             return np.add.reduce(x, axis, None, np.empty((), native))
@@ -35,7 +36,7 @@ def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any
 
 @override("mean", backend="numpy", declines=False)
 def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if x.itemsize > 2 and x.size < MANY:
+    if x.itemsize > 2 and x.size < _MANY:
         total = np.add.reduce(x, axis, None, None, keepdims)
         return total / (x.size // (total.size or 1))
     return F.mean(x, axis=axis, keepdims=keepdims)
@@ -43,14 +44,14 @@ def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
 
 @override("amax", backend="numpy", declines=False)
 def amax(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims and x.size < MANY:
+    if len(axis) == x.ndim and not keepdims and x.size < _MANY:
         return np.maximum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.max(x, axis=axis, keepdims=keepdims)
 
 
 @override("amin", backend="numpy", declines=False)
 def amin(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims and x.size < MANY:
+    if len(axis) == x.ndim and not keepdims and x.size < _MANY:
         return np.minimum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.min(x, axis=axis, keepdims=keepdims)
 

@@ -14,35 +14,29 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.primitives.indexing import add_at, summed_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_LEAST = 1 << 13  # places, or elements of whole rows, that are worth it
-_WIDE = 16  # elements of such a row
-_BLOCK = 1 << 18  # places at a time
-_EACH = 1 << 19  # places for each thread
 
 _positions = np.dtype(np.intp)
 
 
 def _declined(shape: tuple, index: Any, axis: int) -> bool:
     return (
-        index.size < _LEAST
+        index.size < tuning.gather_minimum
         or axis != len(shape) - 1
         or index.shape[:-1] != shape[:-1]
         or not index.flags.c_contiguous
     )
 
 
-def _by_rows(
-    index: Any, size: int, work: Callable[[slice, Any], object], *, shared: bool
-) -> None:
+def _by_rows(index: Any, size: int, work: Callable[[slice, Any], object], *, shared: bool) -> None:
     """Call ``work(rows, places)`` for all rows of an index into rows of `size` elements.
 
     The places are those in the memory of these rows. Work that is `shared` has several threads.
     """
     width = index.shape[-1]
     rows = index.reshape(-1, width)
-    step = min(max(_BLOCK // width, 1), len(rows))
+    step = min(max(tuning.gather_block // width, 1), len(rows))
     begins = np.arange(0, step * size, size)[:, None]
 
     def part(start: int, stop: int) -> None:
@@ -53,13 +47,11 @@ def _by_rows(
                 places = memory[: count * width].reshape(count, width)
                 work(some, np.add(rows[some], begins[:count], out=places))
 
-    share(part, len(rows), max(_EACH // width, 1) if shared else len(rows))
+    share(part, len(rows), max(tuning.gather_per_thread // width, 1) if shared else len(rows))
 
 
 @override("gather", backend="numpy")
-def gather(
-    F: Any, x: Any, index: Any, *, axis: int, shape: tuple, checks: bool = False
-) -> Any:
+def gather(F: Any, x: Any, index: Any, *, axis: int, shape: tuple, checks: bool = False) -> Any:
     if _declined(shape, index, axis) or not x.flags.c_contiguous:
         return NotImplemented
     if checks:
@@ -110,7 +102,7 @@ def gather_backward(F: Any, g: Any, index: Any, *, axis: int, shape: tuple) -> A
 
 
 def _by_whole_rows(g: Any, width: int) -> bool:
-    return width >= _WIDE and g.size >= _LEAST and g.dtype.itemsize > 2
+    return width >= tuning.gather_row and g.size >= tuning.gather_minimum and g.dtype.itemsize > 2
 
 
 @override("index_select_backward", backend="numpy")

@@ -52,11 +52,11 @@ class Graph:
 
         It is the array that the launch has made, or a copy of one that lies where it lies.
         """
-        value = self.pool.made.get(id(array))
-        if value is None or value.maker is not self._tape:
+        value: Any = self.pool.find(array)
+        if value is None or self._tape is None or value not in self._tape.computed:
             return partial(array.copy, "K")
         place, kept = self.pool.place(value), self.pool.kept
-        root = value.parent or value
+        root = value.base or value
 
         def take() -> Any:
             if value.array is not None:

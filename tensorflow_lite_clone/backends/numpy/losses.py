@@ -11,9 +11,8 @@ from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
 from tensorflow_lite_clone.backends.numpy.statistics import row_sums
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_SMALL = 4096  # elements, below which few calls count for more than fast ones
 
 
 def _is_plain(x: Any, target: Any, weight: Any, ignore_index: int, smoothing: float) -> bool:
@@ -51,7 +50,7 @@ def cross_entropy(
         return NotImplemented
     count, classes = x.shape
     rows = np.arange(count)
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         lse = x[rows, x.argmax(1)]  # faster than the maximum
         y = x - lse[:, None]
         picked = y[rows, target]

@@ -18,9 +18,8 @@ from tensorflow_lite_clone.backends.numpy.statistics import (
     row_sums,
     scaled,
 )
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_SMALL = 2048  # elements, below which fewer calls count for more than faster ones
 
 
 def _outer(column: Any, row: Any, out: Any) -> Any:
@@ -68,7 +67,7 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
 
 @override("layer_norm", backend="numpy")
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_normalization:
         return few.layer_norm(x, w, b, ndim, eps)
     if not is_plain(x, w, b):
         return NotImplemented
@@ -105,7 +104,7 @@ class _Sums:
 
 def _means_in_deviations(g: Any, x: Any, w: Any, mean: Any, rstd: Any) -> Any:
     """Means over standard deviations; None where a gradient is left to the generic form."""
-    if x.size < _SMALL or mean is None or not is_plain(x, g, w):
+    if x.size < tuning.small_normalization or mean is None or not is_plain(x, g, w):
         return None
     means = mean * rstd
     # Far from zero, sums of g x would lose too much, see `statistics`.
@@ -160,7 +159,7 @@ def layer_norm_backward(
 
 @override("rms_norm", backend="numpy")
 def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
-    if x.size < _SMALL or not is_plain(x, w):
+    if x.size < tuning.small_normalization or not is_plain(x, w):
         return NotImplemented
     rows = _plane(x, ndim)
     count, size = rows.shape
@@ -190,7 +189,7 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
 def rms_norm_backward(
     F: Any, g: Any, x: Any, w: Any, scale: Any, *, ndim: int, eps: float, needs: tuple
 ) -> Any:
-    if x.size < _SMALL or scale is None or not is_plain(x, g, w):
+    if x.size < tuning.small_normalization or scale is None or not is_plain(x, g, w):
         return NotImplemented
     rows, gs = _plane(x, ndim), _plane(g, ndim)
     count, size = rows.shape
@@ -228,7 +227,7 @@ def _samples(x: Any) -> Any:
 
 @override("group_norm", backend="numpy")
 def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
-    if x.size < _SMALL or not is_plain(x, w, b):
+    if x.size < tuning.small_normalization or not is_plain(x, w, b):
         return NotImplemented
     n, channels = x.shape[:2]
     rows = x.reshape(n * groups, -1)

@@ -10,19 +10,17 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_BLOCK = 1 << 18  # elements of a parameter at a time
-_FEW = 1 << 12  # elements for which NumPy finds memory as fast as we do
-_LEAST = 1 << 19  # elements for each thread: calls for blocks are handed over one by one
 
 
 def _are_few(params: list) -> bool:
     """Whether parameters are neither worth threads nor blocks."""
+    small = tuning.optimizer_small
     for p in params:
-        if p.size > _FEW or not p.ndim:
+        if p.size > small or not p.ndim:
             return False
-    return len(params) <= _LEAST // _FEW
+    return len(params) <= tuning.optimizer_per_thread // small
 
 
 def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
@@ -34,31 +32,32 @@ def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
         for i, arrays in enumerate(zip(*lists)):
             formula(i, None, *arrays)
         return
+    block, small = tuning.optimizer_block, tuning.optimizer_small
     pieces: list[tuple] = []
     total = 0
     for i, arrays in enumerate(zip(*lists)):
         first = arrays[0]
         size = first.size
-        if (size <= _FEW and first.ndim) or not all([x.flags.c_contiguous for x in arrays]):
+        if (size <= small and first.ndim) or not all([x.flags.c_contiguous for x in arrays]):
             pieces.append((total, i, 0, arrays))
         else:
             flat = [x.reshape(-1) for x in arrays]
-            if size <= _BLOCK:
+            if size <= block:
                 pieces.append((total, i, size, flat))
             else:
-                for start in range(0, size, _BLOCK):
-                    blocks = [x[start : start + _BLOCK] for x in flat]
+                for start in range(0, size, block):
+                    blocks = [x[start : start + block] for x in flat]
                     pieces.append((total + start, i, blocks[0].size, blocks))
         total += size
     dtype = lists[0][0].dtype
 
     def work(start: int, stop: int) -> None:
-        with scratch(_BLOCK, dtype) as memory:
+        with scratch(block, dtype) as memory:
             for place, i, size, blocks in pieces:
                 if start <= place < stop:
                     formula(i, memory[:size] if size else None, *blocks)
 
-    share(work, max(total, 1), _LEAST)
+    share(work, max(total, 1), tuning.optimizer_per_thread)
 
 
 def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:

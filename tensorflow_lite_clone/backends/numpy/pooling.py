@@ -10,19 +10,18 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
-_ELEMENTS = 1 << 17  # of a block
-_LEAST = 1 << 18  # elements that are worth a thread
 _GLOBAL = 1 << 10  # of a window, whose sum in a product is as good as NumPy's
 
 
 def _in_blocks(generic: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np.ndarray:
     """The op's generic form, block by block."""
     n, size = len(x), x.size
-    step = max(1, _ELEMENTS * n // size) if size else n
+    step = max(1, tuning.pooling_block * n // size) if size else n
     if step >= n:
         return generic(x)
     first = generic(x[:step])
@@ -35,7 +34,7 @@ def _in_blocks(generic: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np
             result[block] = generic(x[block])
 
     blocks = -(-n // step) - 1
-    share(work, blocks, -(-_LEAST * n // (step * max(size, result.size))))
+    share(work, blocks, -(-tuning.pooling_per_thread * n // (step * max(size, result.size))))
     return result
 
 
@@ -91,7 +90,7 @@ def max_pool_backward(
     apart = all([s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation)])
     places = [slices for _, slices in window_slices(kernel, count, stride, dilation)]
     gx = np.empty(x.shape, x.dtype)
-    step = max(1, min(len(x), _ELEMENTS // max(x[0].size, 1)))
+    step = max(1, min(len(x), tuning.pooling_block // max(x[0].size, 1)))
     shape = (step, x.shape[1], *total)
 
     def work(start: int, stop: int) -> None:
@@ -126,5 +125,5 @@ def max_pool_backward(
                 if not direct:
                     gx[block] = target[inside]
 
-    share(work, len(x), -(-_LEAST * len(x) // x.size))
+    share(work, len(x), -(-tuning.pooling_per_thread * len(x) // x.size))
     return gx

@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.chains import joined, mentioned
+from tensorflow_lite_clone.backends.numpy.chains import joined
 from tensorflow_lite_clone.backends.numpy.formulas import title_of
-from tensorflow_lite_clone.backends.numpy.recording import Entry, Live, Number, Tape, Value
+from tensorflow_lite_clone.backends.numpy.recording import Live, Number, Tape, Value
 from tensorflow_lite_clone.backends.numpy.tiles import Chain
+from tensorflow_lite_clone.trace import Call, values_in
 
 
 class Program:
@@ -31,13 +32,13 @@ class Program:
         self._space: dict[str, Any] = {"copy": np.copyto, "asarray": np.asarray}
         self._counts: dict[str, int] = {}
         self._keep: list[Any] = []  # what names were given to, so that ids stay theirs
-        self._own = set(map(id, tape.made))
+        self._own = set(tape.computed)
         self._known: set[int] = set()  # values that earlier lines have made or read
         _place(tape)
-        entries = [entry for entry in tape.entries if not self._is_view_of_fixed(entry)]
+        entries = [entry for entry in tape.calls if not self._is_view_of_fixed(entry)]
         entries = joined(entries, F)
         last = self._last_uses(entries)
-        self.chains = [entry.call for entry in entries if isinstance(entry.call, Chain)]
+        self.chains = [entry.target for entry in entries if isinstance(entry.target, Chain)]
         lines = ["def run(kept):"]
         for position, entry in enumerate(entries):
             lines += self._lines(entry, [v for v in last.get(position, ())])
@@ -52,25 +53,25 @@ class Program:
         parts = [f"# {self._names[id(chain)]}\n{chain.text}" for chain in self.chains]
         return "\n".join([self.text, *parts])
 
-    def _is_view_of_fixed(self, entry: Entry) -> bool:
+    def _is_view_of_fixed(self, entry: Call) -> bool:
         """Whether a call gives a view of memory that stays; the view is then made for good."""
         value = entry.result
-        if not isinstance(value, Value) or value.parent is None or id(value) not in self._own:
+        if not isinstance(value, Value) or value.base is None or value not in self._own:
             return False
-        given = list(mentioned((entry.args, entry.kwargs)))
+        given = list(values_in((entry.args, entry.kwargs)))
         if len(given) != 1 or given[0].array is None or given[0] is value:
             return False
         if value.array is None:
-            value.array = value.held()
+            value.array = value.alive()
         if value.array is None:
-            value.array = entry.call(*_plain(entry.args), **_plain(entry.kwargs))
+            value.array = entry.target(*_plain(entry.args), **_plain(entry.kwargs))
         return True
 
-    def _last_uses(self, entries: list[Entry]) -> dict[int, list[Value]]:
+    def _last_uses(self, entries: list[Call]) -> dict[int, list[Value]]:
         """After which entry each local variable is not read any more."""
         last: dict[int, tuple[int, Value]] = {}
         for position, entry in enumerate(entries):
-            for value in mentioned(entry):
+            for value in values_in(entry):
                 last[id(value)] = position, value
         found: dict[int, list[Value]] = {}
         for position, value in last.values():
@@ -78,15 +79,15 @@ class Program:
                 found.setdefault(position, []).append(value)
         return found
 
-    def _lines(self, entry: Entry, free: list[Value]) -> Iterator[str]:
-        for value in mentioned((entry.args, entry.kwargs)):
-            if value.array is None and id(value) not in self._own and self._is_first(value):
+    def _lines(self, entry: Call, free: list[Value]) -> Iterator[str]:
+        for value in values_in((entry.args, entry.kwargs)):
+            if value.array is None and value not in self._own and self._is_first(value):
                 yield f"    {self._name(value)} = kept[{value.shared}]"
         arguments = [self._source(x) for x in entry.args]
         arguments += [f"{name}={self._source(x)}" for name, x in entry.kwargs.items()]
-        call = f"{self._constant(entry.call, title_of(entry.call))}("
+        call = f"{self._constant(entry.target, title_of(entry.target))}("
         result = entry.result
-        if isinstance(entry.call, Chain):
+        if isinstance(entry.target, Chain):
             places = [self._place(value, value in entry.args) for value in result]
             arguments.append(f"into=[{', '.join(places)}]")
         if self._writes_directly(entry):
@@ -106,18 +107,18 @@ class Program:
         self._known.add(id(value))
         return first
 
-    def _writes_directly(self, entry: Entry) -> bool:
+    def _writes_directly(self, entry: Call) -> bool:
         """Whether a call can write its result into the fixed place where that belongs."""
-        value, call = entry.result, entry.call
+        value, call = entry.result, entry.target
         if not isinstance(call, np.ufunc) or entry.kwargs or len(entry.args) != call.nin:
             return False
         return isinstance(value, Value) and self._is_new_and_fixed(value)
 
     def _is_new_and_fixed(self, value: Value) -> bool:
         """Whether nothing has been written yet into the place where a value stays."""
-        if value.array is None or value.parent is not None:
+        if value.array is None or value.base is not None:
             return False
-        return id(value) in self._own and id(value) not in self._known
+        return value in self._own and id(value) not in self._known
 
     def _place(self, value: Value, given: bool) -> str:
         """Where a chain is to write a result: None for new memory."""
@@ -144,7 +145,7 @@ class Program:
         name = self._name(value)
         first = self._is_first(value)
         if value.array is not None:
-            if id(value) not in self._own or value.parent is not None or not first:
+            if value not in self._own or value.base is not None or not first:
                 return "_"  # it lies there
             made = self._named(value, "made")
             after.append(f"    copy({name}, {made})")
@@ -200,9 +201,9 @@ class Program:
 
 def _place(tape: Tape) -> None:
     """Find the values that are held from outside: they lie where they lie for good."""
-    for value in tape.made:  # parents come before what shares their memory
-        if value.parent is None or value.parent.array is not None:
-            value.array = value.held()
+    for value in tape.computed:  # parents come before what shares their memory
+        if value.base is None or value.base.array is not None:
+            value.array = value.alive()
 
 
 def _plain(described: Any) -> Any:

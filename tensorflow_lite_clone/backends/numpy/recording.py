@@ -19,6 +19,8 @@ import numpy as np
 from tensorflow_lite_clone.core.live import LiveNumber
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.trace import Call, Observer
+from tensorflow_lite_clone.trace import tape as tapes
 
 #: Words whose results' shapes are values: they cannot be replayed.
 _READERS = frozenset("nonzero unique_all unique_counts unique_inverse unique_values".split())
@@ -28,32 +30,29 @@ _READERS = frozenset("nonzero unique_all unique_counts unique_inverse unique_val
 _ARRAYS = (np.ndarray, np.generic, bool, int, float, complex)
 
 
-class Value:
-    """An array on a tape: one from outside, or what a call made.
+class Value(tapes.Value):
+    """An array on a tape, and where programs have it.
 
     `array` is where it lies for good: that of an outside array is known at once, that of a made
-    one when it turns out that somebody holds it after the capture. `parent` is the value that it is
-    a view of; `memory` stands for all that share its memory, also those that came together with it.
+    one when it turns out that somebody holds it after the capture.
     """
 
-    __slots__ = (
-        "_reference", "array", "dtype", "maker", "memory", "offset", "parent", "root", "shape",
-        "shared", "strides",
-    )  # fmt: skip
+    __slots__ = ("array", "offset", "root", "shared", "strides")
 
-    def __init__(self, array: Any, root: Any, parent: Value | None, maker: Tape | None) -> None:
-        self.parent, self.memory, self.maker = parent, parent or self, maker
-        self.array = array if maker is None else None
+    base: Value | None
+    memory: Value
+
+    def __init__(self, array: Any, owner: Any, call: Call | None, base: Value | None) -> None:
+        super().__init__(array, owner, call, base)
+        self.array = array if call is None else None
         self.shared: int | None = None  # its place in the pool, if somebody needs it there
-        self._reference = None if maker is None else weakref.ref(array)
-        self.root = None if maker is None else weakref.ref(root)
-        self.offset = array.ctypes.data - root.ctypes.data if array is not root else 0
-        self.shape, self.dtype, self.strides = array.shape, array.dtype, array.strides
+        self.root = weakref.ref(owner)
+        self.offset = array.ctypes.data - owner.ctypes.data if array is not owner else 0
+        self.strides = array.strides
 
-    def held(self) -> Any:
+    def alive(self) -> Any:
         """The array that was made while captured, if somebody still holds it or its memory."""
-        assert self._reference is not None and self.root is not None
-        array, root = self._reference(), self.root()
+        array, root = self.held(), self.root()
         if array is None and root is not None:
             memory = root.ravel("K")
             array = np.ndarray(self.shape, self.dtype, memory, self.offset, self.strides)
@@ -78,25 +77,11 @@ class Number:
         self.made = made
 
 
-class Entry:
-    """One call: what is called, with what, and what it makes (see `Tape._note`).
-
-    `writes`: whether it may write into memory from before the capture.
-    """
-
-    __slots__ = ("args", "call", "kwargs", "result", "writes")
-
-    def __init__(self, call: Any, args: Any, kwargs: Any, result: Any, writes: bool) -> None:
-        self.call, self.args, self.kwargs, self.result = call, args, kwargs, result
-        self.writes = writes
-
-
-class Pool:
+class Pool(tapes.Table):
     """The values that tapes have in common: backward reads what forward has made."""
 
     def __init__(self) -> None:
-        self.made: dict[int, Value] = {}  # by the id of the array, while there is one
-        self.roots: dict[int, Value] = {}  # likewise, by that of the array that owns the memory
+        super().__init__()
         self.kept: list[Any] = []  # what a program hands to another, or to who asked for it
 
     def place(self, value: Value) -> int:
@@ -107,50 +92,51 @@ class Pool:
         return value.shared
 
 
-class Tape:
-    """Calls in order. `undo` takes back what they wrote into arrays from outside, and drew."""
+def root_of(array: Any) -> Any:
+    """The array that owns the memory of another one, as far as NumPy knows."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class Tape(tapes.Tape):
+    """A tape that takes back what its calls wrote into arrays from outside, and drew (`undo`).
+
+    Numbers that may be others at a replay are `Live`; those that a call makes are `Number`, and an
+    array that was a number of NumPy's is described as a tuple of one value.
+    """
+
+    value_type = Value
+    owner_of = staticmethod(root_of)
 
     def __init__(self, pool: Pool) -> None:
+        super().__init__(table=pool)
         self.pool = pool
-        self.entries: list[Entry] = []
-        self.inside = False  # a call that is noted is running
-        self.made: list[Value] = []
+        self.computed: dict[Value, None] = {}  # in order
         self._writes = False  # the next call writes into memory from before
-        self._together = 0  # where those begin that the last call has made
-        self._outside: dict[int, Value] = {}
-        self._outside_roots: dict[int, Value] = {}
         self._numbers: dict[int, Number] = {}
         self._before: dict[int, tuple[Any, Any]] = {}
         self._states: dict[int, tuple[Any, Any]] = {}
 
-    def run(self, call: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call a function over arrays, and note it."""
-        given = self._described(args, False), self._described(kwargs, False)
+        call = Call(function, self.describe(args), self.describe(kwargs))
         for place in getattr(TABLE.get(capture.state.op or ""), "moves", ()):
             if args[place] is not None:
                 self.will_write(args[place])
-        self.inside = True
-        try:
-            result = call(*args, **kwargs)
-        finally:
-            self.inside = False
-        if result is NotImplemented:  # an override that leaves it to the generic form
-            return result
-        self._together = len(self.made)
-        result, noted = self._note(result)
-        self.entries.append(Entry(call, *given, noted, self._writes))
-        self._writes = False
-        return result
+        return self.record(call, function, args, kwargs)
+
+    def after(self, call: Call) -> None:
+        """A call has run: note whether it may write into memory from before."""
+        call.writes, self._writes = self._writes, False
 
     def will_write(self, array: Any) -> None:
         """Remember what an array holds, if it was there before the capture."""
         if id(array) in self._before:
             self._writes = True
             return
-        value = self.pool.made.get(id(array)) or self.pool.roots.get(id(root_of(array)))
-        while value is not None and value.parent is not None:  # it is a view, maybe of what was
-            value = value.parent
-        if value is None or value.maker is not self:
+        value: Any = self.pool.find(array) or self.pool.find_owned(root_of(array))
+        if value is None or value.memory not in self.computed:
             self._before[id(array)] = array, array.copy()
             self._writes = True
 
@@ -169,67 +155,41 @@ class Tape:
         self._states.clear()
         self._numbers.clear()
 
-    def _described(self, value: Any, listed: bool) -> Any:
-        """An argument with values in place of arrays. What is in a list may be written to."""
-        if isinstance(value, np.ndarray):
-            if listed:
-                self.will_write(value)
-            return self._value(value)
-        kind = value.__class__
-        if kind is LiveNumber:
+    def is_array(self, value: Any) -> bool:
+        """Whether a value stands for it."""
+        return isinstance(value, np.ndarray)
+
+    def constant(self, value: Any) -> Any:
+        """What stands for a number that may be another one at a replay."""
+        if value.__class__ is LiveNumber:
             return Live(*value.cell)
-        if kind is float:
-            return self._numbers.get(id(value), value)
-        if kind is list or kind is tuple:
-            return kind([self._described(entry, listed or kind is list) for entry in value])
-        if kind is dict:
-            return {name: self._described(entry, listed) for name, entry in value.items()}
+        return self._numbers.get(id(value), value) if value.__class__ is float else value
+
+    def read(self, array: Any, listed: bool = False) -> Value:
+        """The value of an argument. What is in a list may be written to."""
+        if listed:
+            self.will_write(array)
+        value: Any = super().read(array)
+        if value.array is None and value not in self.computed:
+            self.pool.place(value)
         return value
 
-    def _value(self, array: Any) -> Value:
-        made = self.pool.made.get(id(array))
-        if made is not None:
-            if made.maker is not self and made.array is None:
-                self.pool.place(made)
-            return made
-        outside = self._outside.get(id(array))
-        if outside is None:
-            outside = self._outside[id(array)] = Value(array, array, None, None)
-            self._outside_roots.setdefault(id(root_of(array)), outside)
-        return outside
+    def add_result(self, array: Any, call: Call) -> Value:
+        """A value for what a call has computed."""
+        value: Any = super().add_result(array, call)
+        self.computed[value] = None
+        return value
 
-    def _note(self, result: Any) -> tuple[Any, Any]:
+    def describe_result(self, result: Any, call: Call) -> tuple[Any, Any]:
         """A result with arrays in place of NumPy's scalars, and values in place of these."""
         if isinstance(result, np.generic):
             result = np.asarray(result)
-            return result, (self._new(result),)
-        if isinstance(result, np.ndarray):
-            known = self.pool.made.get(id(result)) or self._outside.get(id(result))
-            return result, self._new(result) if known is None else known
+            return result, (self.add_result(result, call),)
         if result.__class__ is float:
             result = result * 1.0  # an object of its own, by which it is known
-            noted = self._numbers[id(result)] = Number(result)
-            return result, noted
-        if result.__class__ is tuple or result.__class__ is list:
-            pairs = [self._note(entry) for entry in result]
-            return result.__class__([pair[0] for pair in pairs]), [pair[1] for pair in pairs]
-        return result, None
-
-    def _new(self, array: Any) -> Value:
-        root = root_of(array)
-        parent = beside = None
-        if root is not array:
-            parent = self.pool.roots.get(id(root)) or self._outside_roots.get(id(root))
-            if parent in self.made[self._together :]:  # two parts of what is no value itself
-                parent, beside = None, parent
-        value = Value(array, root, parent, self)
-        if beside is not None:
-            value.memory = beside
-        self.made.append(value)
-        _keep_while(array, self.pool.made, value)
-        if parent is None and beside is None:
-            _keep_while(root, self.pool.roots, value)
-        return value
+            self._numbers[id(result)] = number = Number(result)
+            return result, number
+        return super().describe_result(result, call)
 
 
 class _Here(threading.local):
@@ -250,7 +210,7 @@ def recorded(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
         if reads or (picks and _has_mask(args[1])):
             capture.crossing("reads a value back")
-        if tape.inside:
+        if tape.running:
             return call(*args, **kwargs)
         return tape.run(call, args, kwargs)
 
@@ -270,19 +230,25 @@ def written(call: Callable[..., Any]) -> Callable[..., Any]:
 
     def write(target: Any, *args: Any, **kwargs: Any) -> Any:
         tape = here.tape
-        if tape is not None and not tape.inside:
+        if tape is not None and not tape.running:
             tape.will_write(target)
         return noted(target, *args, **kwargs)
 
     return write
 
 
-def writing(op: Any, call: Callable[[], Any], arrays: tuple, parameters: dict) -> None:
-    """A hook around writes (see `hooks.writers`): they are noted where they are looked up."""
-    tape = here.tape
-    if tape is not None and not tape.inside:
-        tape.will_write(arrays[0])
-    call()
+class _Writes(Observer):
+    """Calls of writes are noted where they are looked up: here is said where they write."""
+
+    def around_write(self, op: Any, call: Any, arrays: tuple, parameters: dict) -> None:
+        tape = here.tape
+        if tape is not None and not tape.running:
+            tape.will_write(arrays[0])
+        call()
+
+
+#: Entered while there are captures.
+writes = _Writes()
 
 
 class Drawn:
@@ -294,7 +260,7 @@ class Drawn:
     def __getattr__(self, name: str) -> Any:
         tape = here.tape
         value = getattr(self._source, name)
-        if tape is None or tape.inside or not callable(value):
+        if tape is None or tape.running or not callable(value):
             return value
         if name in ("manual_seed", "seed"):
             capture.crossing("seeds random numbers")
@@ -334,17 +300,3 @@ def methods(backend: Any) -> dict[str, Any]:
         "to_host": crossing(kind.to_host, "reads a value back"),
         "from_host": crossing(kind.from_host, "copies from the host"),
     }
-
-
-def root_of(array: Any) -> Any:
-    """The array that owns the memory of another one, as far as NumPy knows."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
-def _keep_while(array: Any, table: dict[int, Value], value: Value) -> None:
-    """Keep `value` in a table under an array's id until the array is gone."""
-    key = id(array)
-    table[key] = value
-    weakref.finalize(array, table.pop, key, None).atexit = False

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
-
-_SMALL = 8  # columns of all steps, below which the weights are not worth a copy
 
 #: ``(block, c, h)`` makes of a step's products the sigmoids or tanh of its gates and the new state.
 #: block (5, hidden, n) has the gates i, f, o, g, of which the sigmoids' are halved, and the cell.
@@ -33,7 +32,7 @@ def served(x: Any, *arrays: Any) -> bool:
     return (
         kind.kind == "f"
         and kind.itemsize > 2
-        and x.shape[0] * x.shape[1] >= _SMALL
+        and x.shape[0] * x.shape[1] >= tuning.lstm_columns
         and all([array is None or array.dtype == kind for array in arrays])
     )
 
@@ -132,9 +131,7 @@ def backward(
     return gx, gw_ih, gw_hh, gb, np.array(to_h.T, order="C"), np.array(to_c.T, order="C")
 
 
-def _slopes(
-    gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice
-) -> tuple[Any, Any]:
+def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice) -> tuple[Any, Any]:
     steps, size, n = gh.shape
     turned = w_hh.T
     with scratch(6 * gh.size, gh.dtype) as memory:

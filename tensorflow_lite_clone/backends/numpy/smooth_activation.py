@@ -10,15 +10,19 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.activation import LIGHT, number, zeros_like
 from tensorflow_lite_clone.backends.numpy.blocks import blockwise
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
 
-_SMALL = 4096  # elements, below which few calls count for more than fast ones
 _HALF, _ONE = number(0.5), number(1)
 
 
 @override("tanh_backward", backend="numpy")
 def tanh_backward(F: Any, g: Any, y: Any) -> Any:
-    return NotImplemented if y.size < _SMALL else blockwise(_tanh_backward, g, y, least=LIGHT)
+    return (
+        NotImplemented
+        if y.size < tuning.small_elementwise
+        else blockwise(_tanh_backward, g, y, least=LIGHT)
+    )
 
 
 def _tanh_backward(out: Any, g: Any, y: Any) -> None:
@@ -29,7 +33,11 @@ def _tanh_backward(out: Any, g: Any, y: Any) -> None:
 
 @override("sigmoid_backward", backend="numpy")
 def sigmoid_backward(F: Any, g: Any, y: Any) -> Any:
-    return NotImplemented if y.size < _SMALL else blockwise(_sigmoid_backward, g, y, least=LIGHT)
+    return (
+        NotImplemented
+        if y.size < tuning.small_elementwise
+        else blockwise(_sigmoid_backward, g, y, least=LIGHT)
+    )
 
 
 def _sigmoid_backward(out: Any, g: Any, y: Any) -> None:
@@ -69,7 +77,7 @@ def _sigmoid(out: Any, x: Any) -> None:
 
 @override("sigmoid", backend="numpy")
 def sigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_sigmoid, x)
+    return NotImplemented if x.size < tuning.small_elementwise else blockwise(_sigmoid, x)
 
 
 def _silu(out: Any, x: Any) -> None:
@@ -80,7 +88,7 @@ def _silu(out: Any, x: Any) -> None:
 
 @override("silu", backend="numpy")
 def silu(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_silu, x)
+    return NotImplemented if x.size < tuning.small_elementwise else blockwise(_silu, x)
 
 
 def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
@@ -94,7 +102,7 @@ def _silu_backward(out: Any, g: Any, x: Any, s: Any) -> None:
 
 @override("silu_backward", backend="numpy")
 def silu_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     return blockwise(_silu_backward, g, x, buffers=1)
 
@@ -107,9 +115,7 @@ def silu_backward(F: Any, g: Any, x: Any) -> Any:
 _A, _B, _C, _D, _E = 1.52773917, 0.05602025, -30.37923455, 4.45380992, 56.23302553
 # The same in t = x^2, with 1 / sqrt(2) in a, b and c.
 _SHIFT, _LEAST = number(2 * _D), number(4 * _E)  # (t + 2 d)^2 + 4 e = 4 ((s + d)^2 + e)
-_LEVEL, _SLOPE, _TIMES = [
-    number(math.sqrt(0.5) * value) for value in (_A, _B / 2, _C * 4)
-]
+_LEVEL, _SLOPE, _TIMES = [number(math.sqrt(0.5) * value) for value in (_A, _B / 2, _C * 4)]
 
 
 def _erf_and_square(out: Any, square: Any, x: Any) -> None:
@@ -168,7 +174,7 @@ _RATE, _CUBIC = math.sqrt(2 / math.pi), 0.044715
 
 @override("gelu_tanh", backend="numpy")
 def gelu_tanh(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_gelu_tanh, x)
+    return NotImplemented if x.size < tuning.small_elementwise else blockwise(_gelu_tanh, x)
 
 
 def _gelu_tanh(out: Any, x: Any) -> None:
@@ -188,7 +194,7 @@ def _tanh_of_cubic(out: Any, x: Any) -> None:
 
 @override("gelu_tanh_backward", backend="numpy")
 def gelu_tanh_backward(F: Any, g: Any, x: Any) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return NotImplemented
     return blockwise(_gelu_tanh_backward, g, x, buffers=1)
 
@@ -229,7 +235,11 @@ def _log1p_of_exp(out: Any, e: Any, w: Any) -> None:
 
 @override("softplus", backend="numpy")
 def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
-    if x.size < _SMALL or not (threshold >= 18 and beta > 0) or x.dtype.char != "f":
+    if (
+        x.size < tuning.small_elementwise
+        or not (threshold >= 18 and beta > 0)
+        or x.dtype.char != "f"
+    ):
         return NotImplemented  # where the maximum with x is not what lies past the threshold
 
     def kernel(out: Any, x: Any, z: Any, w: Any) -> None:
@@ -244,7 +254,7 @@ def softplus(F: Any, x: Any, *, beta: float, threshold: float) -> Any:
 
 @override("softplus_backward", backend="numpy")
 def softplus_backward(F: Any, g: Any, x: Any, *, beta: float, threshold: float) -> Any:
-    if x.size < _SMALL or threshold < 18 or x.dtype.char != "f":
+    if x.size < tuning.small_elementwise or threshold < 18 or x.dtype.char != "f":
         return NotImplemented  # where the sigmoid past the threshold is not 1 in float32
 
     def kernel(out: Any, g: Any, x: Any) -> None:
@@ -258,7 +268,11 @@ def softplus_backward(F: Any, g: Any, x: Any, *, beta: float, threshold: float) 
 
 @override("log_sigmoid", backend="numpy")
 def log_sigmoid(F: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid, x, buffers=2)
+    return (
+        NotImplemented
+        if x.size < tuning.small_elementwise
+        else blockwise(_log_sigmoid, x, buffers=2)
+    )
 
 
 def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
@@ -271,7 +285,11 @@ def _log_sigmoid(out: Any, x: Any, z: Any, w: Any) -> None:
 
 @override("log_sigmoid_backward", backend="numpy")
 def log_sigmoid_backward(F: Any, g: Any, x: Any) -> Any:
-    return NotImplemented if x.size < _SMALL else blockwise(_log_sigmoid_backward, g, x)
+    return (
+        NotImplemented
+        if x.size < tuning.small_elementwise
+        else blockwise(_log_sigmoid_backward, g, x)
+    )
 
 
 def _log_sigmoid_backward(out: Any, g: Any, x: Any) -> None:

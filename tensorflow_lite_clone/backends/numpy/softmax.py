@@ -15,9 +15,9 @@ from tensorflow_lite_clone.backends.numpy import few
 from tensorflow_lite_clone.backends.numpy.blocks import by_rows
 from tensorflow_lite_clone.backends.numpy.primitives.reductions import pick_last
 from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.table import override
 
-_SMALL = 4096  # elements, below which few calls count for more than fast ones
 # Sums of exponentials from which on all terms that are normal numbers after division by the sum
 # were so before (but for those under 1e-34), and up to which none has overflown.
 _LEAST, _MOST = 2.0**-11, 2.0**120
@@ -52,7 +52,7 @@ def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
 
 @override("softmax", backend="numpy")
 def softmax(F: Any, x: Any, *, axis: int) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return few.softmax(x, axis, False)
     rows = _rows(x, axis)
     if rows is None:
@@ -73,7 +73,11 @@ def softmax(F: Any, x: Any, *, axis: int) -> Any:
 def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
     if axis != y.ndim - 1 or y.dtype.kind != "f" or y.itemsize == 2:
         return NotImplemented
-    if y.size < _SMALL or (ys := _rows(y, axis)) is None or (gs := _rows(g, axis)) is None:
+    if (
+        y.size < tuning.small_elementwise
+        or (ys := _rows(y, axis)) is None
+        or (gs := _rows(g, axis)) is None
+    ):
         gx = g - np.vecdot(g, y)[..., None]
         gx *= y
         return gx
@@ -91,7 +95,7 @@ def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
 
 @override("log_softmax", backend="numpy")
 def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
-    if x.size < _SMALL:
+    if x.size < tuning.small_elementwise:
         return few.softmax(x, axis, True)
     rows = _rows(x, axis)
     if rows is None:
@@ -117,7 +121,11 @@ def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
 def log_softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
     if y.dtype.kind != "f" or y.itemsize == 2:
         return NotImplemented
-    if y.size < _SMALL or (ys := _rows(y, axis)) is None or (gs := _rows(g, axis)) is None:
+    if (
+        y.size < tuning.small_elementwise
+        or (ys := _rows(y, axis)) is None
+        or (gs := _rows(g, axis)) is None
+    ):
         gx = np.exp(y)
         gx *= np.add.reduce(g, axis, None, None, True)
         return np.subtract(g, gx, gx)

@@ -12,13 +12,8 @@ from tensorflow_lite_clone.backends.numpy.blocks import one_loop_a_row
 from tensorflow_lite_clone.backends.numpy.formulas import Node, Step, title_of
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
-
-_CACHED = 3 << 16  # elements of a tile in all its arrays: as float32 numbers they fit into L2
-# Beside another thread tiles are larger: after every step the threads wait for each other.
-_SHARED = 1 << 17
-_SMALL = 1 << 14  # of half as many, forms of the CPU's own are those of large arrays
-_LIGHT = 1 << 21  # elements a thread should have of a single step
 
 
 class Operand:
@@ -80,8 +75,10 @@ class Chain:
         self._tile = space["tile"]
         self._rows, self._width = self._axes[0], prod(self._axes[1:])
         self._cut = [operand.shape[0] == self._rows for operand in operands] + [True] * len(results)
-        self._least = max(_LIGHT // sum(map(_weight, parts)), 1)
-        self._cached = max(_CACHED // (len(self._cut) + len(self._slots)), _SMALL)
+        self._least = max(tuning.tile_per_thread // sum(map(_weight, parts)), 1)
+        self._cached = max(
+            tuning.tile_elements // (len(self._cut) + len(self._slots)), tuning.tile_minimum
+        )
 
     def _join_axes(self) -> None:
         """Make one axis of neighbours along which every operand varies, or does not, alike."""
@@ -134,7 +131,7 @@ class Chain:
         arrays = [*operands, *results]
         rows, width = self._rows, self._width
         several = flags.threads > 1 and rows * width >= 2 * self._least
-        most = max((_SHARED if several else self._cached) // width, 1)
+        most = max((tuning.tile_shared if several else self._cached) // width, 1)
         if rows <= most:
             self._tile(*arrays, *[np.empty(self._axes, kind) for kind in self._slots])
             return

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorflow_lite_clone.autograd.function import recorders
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.compiler.dynamo.errors import (
     BackendCompilerFailed,
@@ -27,7 +26,7 @@ from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.dynamo.steps import State
 from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
 from tensorflow_lite_clone.compiler.signature import surroundings
-from tensorflow_lite_clone.core import interception
+from tensorflow_lite_clone.core import interception, late_bound
 from tensorflow_lite_clone.core.torch_function import state as modes
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.tensor import Tensor
@@ -243,7 +242,6 @@ def graph_break(msg: str = "") -> None:
 def _see_calls() -> None:
     """Let public functions ask modes from now on, also between calls: that takes a while."""
     interception.intercept()
-    recorders.append(_apply)
     hooks.seedings.append(_before_seeding)
 
 
@@ -253,7 +251,9 @@ def _before_seeding() -> None:
         recorder.break_graph("random numbers are seeded, or the state of their source is read")
 
 
-def _apply(function: Any, args: tuple) -> Any:
+@late_bound.apply_recorded.provide
+def apply_recorded(function: Any, args: tuple) -> Any:
+    """What a `Function` of the program gives as one call of a graph; else NotImplemented."""
     recorder = inside.recorder
     return NotImplemented if recorder is None else recorder.apply(function, args)
 

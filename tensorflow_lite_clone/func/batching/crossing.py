@@ -11,17 +11,13 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, lifters
-from tensorflow_lite_clone.autograd.levels import preparations
+from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
 from tensorflow_lite_clone.func.batching.words import announce
-from tensorflow_lite_clone.ops._samples import loops
-from tensorflow_lite_clone.ops.random.generators import preparations as drawing_tensors
-from tensorflow_lite_clone.ops.random.generators import questions as drawing_questions
-from tensorflow_lite_clone.ops.random.generators import redirections
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -221,60 +217,6 @@ _ARRAYS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _lift_all(inputs: tuple) -> tuple | None:
-    """Inputs lifted to the levels that any of them has; None when that is not what differs."""
-    backends = dict.fromkeys([x._storage.backend for x in inputs if x is not None])
-    sizes: dict[int, int] = {}
-    bases = set()
-    for backend in backends:
-        for number, size in _sizes(backend).items():
-            if sizes.setdefault(number, size) != size:
-                return None
-        while isinstance(backend, BatchedBackend):
-            backend = backend.base
-        bases.add(backend)
-    if len(bases) > 1 or not sizes:
-        return None
-    result = []
-    for x in inputs:
-        if x is not None:
-            own = levels_of(x._storage.backend)
-            missing = {number: size for number, size in sizes.items() if number not in own}
-            x = lift(x, missing) if missing else x
-        result.append(x)
-    return tuple(result)
-
-
-def _looped(function: Any, args: tuple, kwargs: dict) -> Any:
-    """What a function gives for every sample of the highest of its tensors' levels, stacked."""
-    leaves, spec = tree_flatten((args, kwargs))
-    backends = [x._storage.backend for x in leaves if isinstance(x, Tensor)]
-    number = max([backend.level for backend in backends if backend.batched])
-    level = next(level for level in mode.mappings if level.number == number)
-    announce(function.__name__, level.size)
-    columns = [
-        leave(x, 0, level).unbind() if isinstance(x, Tensor) and differs_at(x, level) else x
-        for x in leaves
-    ]
-    results, out_spec = [], None
-    for row in range(level.size):
-        values = [column[row] if type(column) is tuple else column for column in columns]
-        positional, named = spec.unflatten(values)
-        found, out_spec = tree_flatten(function(*positional, **named))
-        results.append(found)
-    assert out_spec is not None
-    return out_spec.unflatten(
-        [enter(stack(list(column)), 0, level) for column in zip(*results, strict=True)]
-    )
-
-
-def _with_active(x: Tensor) -> Tensor:
-    """The tensor with all the levels under way."""
-    own = levels_of(x._storage.backend)
-    missing = {level.number: level.size for level in mode.mappings if level.number not in own}
-    return lift(x, missing, tuple(mode.mappings)) if missing else x
-
-
 def _drawing_levels() -> dict[int, int]:
     """The levels whose samples draw different numbers; RuntimeError when one may not draw."""
     levels = {}
@@ -287,25 +229,72 @@ def _drawing_levels() -> dict[int, int]:
     return levels
 
 
-def _drawing(backend: Any) -> Any:
-    levels = _drawing_levels()
-    return _with_levels(backend, levels) if levels else backend
+class _Vmap(Interpreter):
+    """What tensors become where they meet the levels under way."""
+
+    def lift(self, inputs: tuple) -> tuple | None:
+        """Inputs lifted to the levels that any of them has; None when that is not what differs."""
+        backends = dict.fromkeys([x._storage.backend for x in inputs if x is not None])
+        sizes: dict[int, int] = {}
+        bases = set()
+        for backend in backends:
+            for number, size in _sizes(backend).items():
+                if sizes.setdefault(number, size) != size:
+                    return None
+            while isinstance(backend, BatchedBackend):
+                backend = backend.base
+            bases.add(backend)
+        if len(bases) > 1 or not sizes:
+            return None
+        result = []
+        for x in inputs:
+            if x is not None:
+                own = levels_of(x._storage.backend)
+                missing = {number: size for number, size in sizes.items() if number not in own}
+                x = lift(x, missing) if missing else x
+            result.append(x)
+        return tuple(result)
+
+    def run_per_sample(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        """What a function gives for every sample of the highest of its tensors' levels, stacked."""
+        leaves, spec = tree_flatten((args, kwargs))
+        backends = [x._storage.backend for x in leaves if isinstance(x, Tensor)]
+        number = max([backend.level for backend in backends if backend.batched])
+        level = next(level for level in mode.mappings if level.number == number)
+        announce(function.__name__, level.size)
+        columns = [
+            leave(x, 0, level).unbind() if isinstance(x, Tensor) and differs_at(x, level) else x
+            for x in leaves
+        ]
+        results, out_spec = [], None
+        for row in range(level.size):
+            values = [column[row] if type(column) is tuple else column for column in columns]
+            positional, named = spec.unflatten(values)
+            found, out_spec = tree_flatten(function(*positional, **named))
+            results.append(found)
+        assert out_spec is not None
+        return out_spec.unflatten(
+            [enter(stack(list(column)), 0, level) for column in zip(*results, strict=True)]
+        )
+
+    def lift_variable(self, tensor: Tensor) -> Tensor:
+        """The tensor with all the levels under way."""
+        own = levels_of(tensor._storage.backend)
+        missing = {level.number: level.size for level in mode.mappings if level.number not in own}
+        return lift(tensor, missing, tuple(mode.mappings)) if missing else tensor
+
+    def drawing_backend(self, backend: Any) -> Any:
+        levels = _drawing_levels()
+        return _with_levels(backend, levels) if levels else backend
+
+    def lift_drawn(self, tensor: Tensor) -> Tensor:
+        own = levels_of(tensor._storage.backend)
+        missing = {n: size for n, size in _drawing_levels().items() if n not in own}
+        return lift(tensor, missing) if missing else tensor
+
+    def check_draw(self, tensor: Tensor) -> None:
+        if not _drawing_levels().keys() <= {*levels_of(tensor._storage.backend)}:
+            raise RuntimeError(SHARED)
 
 
-def _drawing_tensor(x: Tensor) -> Tensor:
-    own = levels_of(x._storage.backend)
-    missing = {n: size for n, size in _drawing_levels().items() if n not in own}
-    return lift(x, missing) if missing else x
-
-
-def _expect_drawing(x: Tensor) -> None:
-    if not _drawing_levels().keys() <= {*levels_of(x._storage.backend)}:
-        raise RuntimeError(SHARED)
-
-
-redirections.append(_drawing)
-drawing_tensors.append(_drawing_tensor)
-drawing_questions.append(_expect_drawing)
-loops.append(_looped)
-lifters.append(_lift_all)
-preparations.append(_with_active)
+interpreters.vmap = _Vmap()

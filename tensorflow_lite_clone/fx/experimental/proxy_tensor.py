@@ -65,14 +65,21 @@ class _Slot(NamedTuple):
     constant: bool
 
 
+def _address(tensor: Tensor) -> int | None:
+    """Where a tensor's first element is, None for one without memory."""
+    storage = tensor._storage
+    backend = storage.backend
+    if backend.dispatches or not backend.has_values or not storage.array.size:
+        return None
+    address: int = backend.data_pointer(storage.array)
+    return address
+
+
 def _key(tensor: Tensor) -> Any:
     """What two tensors have in common that are the same elements of the same memory."""
-    storage = tensor._storage
-    if storage.backend.dispatches:
-        return id(storage.array.tensor)
-    if not storage.backend.has_values or not storage.array.size:
-        return id(storage.array)
-    address = storage.backend.data_pointer(storage.array)
+    address, storage = _address(tensor), tensor._storage
+    if address is None:
+        return id(storage.array.tensor if storage.backend.dispatches else storage.array)
     return address, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
 
 
@@ -82,6 +89,7 @@ class PythonKeyTracer(Tracer):
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
         self._slots: dict[Any, _Slot] = {}  # with the tensors, so that memory is not used again
+        self._beginning: dict[Any, list[_Slot]] = {}  # by their addresses
         self._attributes: dict[Any, Tensor] = {}  # the tensors from elsewhere, by their memory
         self._fake = FakeTensorMode()
 
@@ -122,11 +130,9 @@ class PythonKeyTracer(Tracer):
 
     def _view_of_slot(self, tensor: Tensor) -> Any:
         """The proxy of a view, of a traced tensor, that no operation made; else the tensor."""
-        if not tensor._storage.backend.has_values or not tensor.is_contiguous():
-            return tensor
-        for other, proxy, constant in list(self._slots.values()):
-            same_elements = other.numel() == tensor.numel() and other.dtype is tensor.dtype
-            if same_elements and other.is_contiguous() and other.data_ptr() == tensor.data_ptr():
+        form = tensor.numel(), tensor.dtype, tensor.is_contiguous()
+        for other, proxy, constant in self._beginning.get(_address(tensor), ()):
+            if form[2] and form == (other.numel(), other.dtype, other.is_contiguous()):
                 arguments = (proxy, list(tensor.shape))
                 view = self.create_proxy("call_function", aten.view.default, arguments, {}, "view")
                 self.track(tensor, view, constant)
@@ -145,7 +151,10 @@ class PythonKeyTracer(Tracer):
         if isinstance(value, Tensor):
             proxy.node.meta["val"] = self._fake.describe(value)
             proxy.node.meta["tensor_meta"] = _extract_tensor_metadata(value)
-            self._slots[_key(value)] = _Slot(value, proxy, constant)
+            slot = self._slots[_key(value)] = _Slot(value, proxy, constant)
+            address = _address(value)
+            if address is not None:
+                self._beginning.setdefault(address, []).append(slot)
         elif isinstance(value, list | tuple):
             fakes = [self._fake.describe(x) if isinstance(x, Tensor) else x for x in value]
             proxy.node.meta["val"] = fakes if type(value) is list else tuple(fakes)

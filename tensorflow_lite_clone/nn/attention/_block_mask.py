@@ -10,6 +10,7 @@ from math import ceil, prod
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.core.dtypes import bool_, int32
+from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.ops.create.constructors import ones, zeros
@@ -70,8 +71,6 @@ def over_positions(mod: Callable[..., Tensor], sizes: Any, device: Any, *scores:
 
     It is called on scalars: an element of each of `scores`, which have these sizes, then indices.
     """
-    from tensorflow_lite_clone.func import vmap
-
     for dim in reversed(range(4)):
         own = [0 if place == dim else None for place in range(4)]
         mod = vmap(mod, in_dims=(*[0 for _ in scores], *own))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from tensorflow_lite_clone.core.dtypes import int64
+from tensorflow_lite_clone.core.late_bound import group_of_several, sync_batch_norm
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
@@ -275,11 +276,6 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training:
             return super().forward(input)
-        from tensorflow_lite_clone.distributed.sync_batch_norm import (
-            SyncBatchNormFunction,
-            group_of_several,
-        )
-
         group = group_of_several(self.process_group)
         if group is None:
             return super().forward(input)
@@ -287,9 +283,10 @@ class SyncBatchNorm(_BatchNorm):
         factor = self._count_batch()
         tracks = self.track_running_stats
         running = (self.running_mean, self.running_var) if tracks else (None, None)
-        return SyncBatchNormFunction.apply(
+        result: Tensor = sync_batch_norm(
             input, self.weight, self.bias, *running, factor, self.eps, group
         )
+        return result
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

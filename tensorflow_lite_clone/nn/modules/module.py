@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.modules.conversion import converted, converted_gradient
@@ -245,8 +245,7 @@ class Module(Registry, Hookable, Stateful):
 
         Unlike with ``torch.compile(module)`` hooks run outside of what is captured.
         """
-        compile = import_module("tensorflow_lite_clone.compiler").compile
-        self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
+        self.__dict__["forward"] = late_bound.compile(self.forward, *args, **kwargs)
 
     # -- printing -----------------------------------------------------------------------------
 

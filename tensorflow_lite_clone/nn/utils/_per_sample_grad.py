@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.utils.stateless import _functional_call
 from tensorflow_lite_clone.tensor import Tensor
@@ -50,8 +51,6 @@ def call_for_per_sample_grads(
 
     @wraps(module.forward)
     def call(*args: Any, **kwargs: Any) -> Any:
-        from tensorflow_lite_clone.func import vmap
-
         given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         tensors = {key: value for key, value in given.items() if isinstance(value, Tensor)}
         size = _batch_size(list(tensors.values()), dim, batch_size)

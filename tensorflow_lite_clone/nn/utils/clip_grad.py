@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.late_bound import norm_over_processes
 from tensorflow_lite_clone.ops.create.constructors import scalar_tensor
 from tensorflow_lite_clone.ops.linalg.norms import vector_norm
 from tensorflow_lite_clone.ops.shape.join import stack
@@ -22,11 +23,6 @@ from tensorflow_lite_clone.ops.update import (
 from tensorflow_lite_clone.tensor import Tensor
 
 Tensors = Tensor | Iterable[Tensor]
-
-#: Each is given parameters, their gradients and a norm's order, and gives the norm of the gradients
-#: if other processes have parts of them, or None; entered by `distributed`. Where the parameters
-#: are not known, the gradients stand for them.
-norms_over_processes: list[Callable[[list[Tensor], list[Tensor], float], Tensor | None]] = []
 
 
 def _listed(tensors: Tensors) -> list[Tensor]:
@@ -55,8 +51,7 @@ def get_total_norm(
 def _norm(
     parameters: list[Tensor], grads: list[Tensor], norm_type: float, error_if_nonfinite: bool
 ) -> Tensor:
-    found = [norm(parameters, grads, norm_type) for norm in norms_over_processes]
-    total = next((norm for norm in found if norm is not None), None)
+    total: Tensor | None = norm_over_processes(parameters, grads, norm_type)
     if total is None:
         total = _norm_of_own(grads, norm_type)
     if error_if_nonfinite and not total.is_meta and not bool(total.isfinite()):

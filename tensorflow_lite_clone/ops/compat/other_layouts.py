@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, NoReturn
 
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.device import COMPRESSED, Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
@@ -107,7 +107,8 @@ def to_sparse(
         )
     if count == 0 and self.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    return import_module("tensorflow_lite_clone.sparse").from_dense(self, count)
+    result: Tensor = late_bound.to_sparse(self, count)
+    return result
 
 
 @public("method")

@@ -238,4 +238,4 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     return other.detach() if assign else self.copy_(other).detach()
 
 
-export(TypedStorage, "torch", name="TypedStorage")
+export(TypedStorage, "torch", "storage", name="TypedStorage")

@@ -225,4 +225,4 @@ def from_file(
     return frombuffer(memory, dtype=dtype, requires_grad=requires_grad)
 
 
-export(UntypedStorage, "torch", name="UntypedStorage")
+export(UntypedStorage, "torch", "storage", name="UntypedStorage")

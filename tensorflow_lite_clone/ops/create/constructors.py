@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import operator
-from importlib import import_module
 from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.autograd.namespaces import unwrappers
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.outputs import with_new_out
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
@@ -137,8 +137,7 @@ def _sparse(
     """An empty sparse tensor, all of whose dimensions are sparse."""
     if value:
         raise NotImplementedError(f"{name}() makes dense tensors: a sparse one is mostly zeros")
-    sparse = import_module("tensorflow_lite_clone.sparse")
-    made: Tensor = sparse.sparse_coo_tensor(
+    made: Tensor = late_bound.sparse_coo_tensor(
         size=size, dtype=dtype, device=device, requires_grad=requires_grad
     )
     return made
@@ -240,7 +239,7 @@ def _filled_like(
     backend = storage.backend
     if backend.dispatches:
         like = getattr(backend.F, f"{name}_like")(storage.array, dtype=dtype)
-        return unwrappers[0](finish(like, backend, requires_grad))
+        return interpreters.dispatch.lower(finish(like, backend, requires_grad))
     target = backend if device is None else backends.load(device)
     fixed = memory_format is not None and memory_format is not preserve_format
     fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be

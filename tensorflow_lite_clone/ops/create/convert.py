@@ -9,7 +9,6 @@ from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.namespaces import standard_words
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
@@ -61,9 +60,6 @@ def _moved(x: Tensor, device: Device, non_blocking: bool = False) -> Tensor:
     if dispatches and backend.device == backends.load(device).device:
         return x
     return to_device(x, device, non_blocking)
-
-
-standard_words["transfer"] = lambda x, *, device, non_blocking=False: to_device(x, device)
 
 
 @public("method")

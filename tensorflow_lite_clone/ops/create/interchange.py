@@ -7,7 +7,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core import dtypes, late_bound
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import is_int
@@ -223,3 +223,18 @@ def frombuffer(
         raise RuntimeError("could not retrieve buffer from object: it has gaps") from None
     warn_if_read_only(memory)
     return finish(backend.F.bitcast(memory[offset:end], native), backend, requires_grad)
+
+
+@public("method")
+def __array_namespace__(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The array API namespace whose functions take this tensor, `torch.array_api`.
+
+    Raises ValueError for a version of the standard that there is not.
+    """
+    return late_bound.array_namespace(api_version)
+
+
+@public("method")
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The standard's `to`: this tensor on a device, itself where it lies there already."""
+    return to(self, device)

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.signature import expect_long
 from tensorflow_lite_clone.core.standard import fits
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.index._index_tensors import (
     check_mask,
@@ -57,24 +58,21 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     Slices that run backwards give copies. Raises IndexError for what is out of bounds or no
     index.
     """
+    op: type[Op] | None = None
     kind = type(index)
     if kind is int:
+        op, items = Select, (index, ...)
         array = self._storage.array
         try:
-            part = array[index, ...]
+            part = array[items]
         except (IndexError, OverflowError):
             expect_long("index", index)
             raise out_of_bounds(array.shape, (index,)) from None
-        if _active_hooks:
-            return apply_view(Select, self, index=(index, ...), shape=array.shape)
-        return view_of(Select, self, part, {"index": (index, ...), "shape": array.shape})
-    if kind is slice:
+    elif kind is slice:
         step = index.step
         array = self._storage.array
         if (step is None or step > 0) and array.ndim:
-            if _active_hooks:
-                return apply_view(Slice, self, index=index, shape=array.shape)
-            return view_of(Slice, self, array[index], {"index": index, "shape": array.shape})
+            op, items, part = Slice, index, array[index]
     elif kind is tuple and _is_basic(index):
         items = index if ... in index else (*index, ...)
         array = self._storage.array
@@ -83,9 +81,6 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
         except IndexError:
             raise out_of_bounds(array.shape, index) from None
         op = Select if index and type(index[-1]) is int else Slice
-        if _active_hooks:
-            return apply_view(op, self, index=items, shape=array.shape)
-        return view_of(op, self, part, {"index": items, "shape": array.shape})
     elif kind is Tensor:
         array, places = self._storage.array, index._storage.array
         if (
@@ -98,6 +93,10 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
                 return nothing_read(self, [(0, index)], error)
     elif index is None:
         return unsqueeze(self, 0)
+    if op is not None:
+        if _active_hooks:
+            return apply_view(op, self, index=items, shape=array.shape)
+        return view_of(op, self, part, {"index": items, "shape": array.shape})
     found = parsed(self, index)
     part = _basic_part(self, found)
     return _advanced(part, found.extra) if found.extra else part

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply_binary
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
 from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.interception import try_overrides
+from tensorflow_lite_clone.core.late_bound import sparse_matmul
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._single import apply_to_two
 from tensorflow_lite_clone.ops.linalg._products import (
     as_rows,
     expect_tensors,
@@ -98,10 +98,6 @@ class Dot(Op):
         return g * conj(F, x)
 
 
-#: What multiplies tensors that are not strided; `sparse` puts its product here.
-other_layouts: list[Callable[[Tensor, Tensor], Tensor]] = []
-
-
 @public("torch", "method", "linalg", flat=True)
 @calls_cast_operands("matmul")
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -118,12 +114,13 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
         return overridden(error, matmul, input, other)
     except NotImplementedError:
         expect_tensors("matmul", input, other)
-        for product_of in other_layouts:
-            return product_of(input, other)
-        raise
+        product = sparse_matmul(input, other)
+        if product is NotImplemented:
+            raise
+        return product
     if x == y == 2 and left.dtype is right.dtype and left.dtype.kind == "f":
         try:
-            result = apply_to_two(Mm, input, other)
+            result = apply_binary(Mm, input, other)
         except ValueError:
             raise misfit(input.shape, other.shape) from None
     else:

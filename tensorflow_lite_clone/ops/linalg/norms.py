@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply_unary
 from tensorflow_lite_clone.core.dtypes import DType, float32
 from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops.reduce._arguments import (
@@ -121,7 +121,7 @@ def vector_norm(
             "operation does not have an identity"
         )
     parameters = {"ord": ord, "axis": axis, "keepdims": keepdim, "shape": shape}
-    result = apply_single(VectorNorm, input, parameters)
+    result = apply_unary(VectorNorm, input, parameters)
     return delivered("linalg_vector_norm", result, out)
 
 

@@ -6,6 +6,7 @@ so that the same later in-place writes are legal.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.dtypes import float64
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import export, public
@@ -14,7 +15,6 @@ from tensorflow_lite_clone.ops._formulas import widened
 from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
-    apply_pointwise,
     inplace_form,
     pointwise,
 )
@@ -213,7 +213,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         if len(shape) > 1:
             places[1] = count
         weight = weight.reshape(places)
-    return apply_pointwise(Prelu, input, weight)
+    return apply(Prelu, input, weight)
 
 
 @public("torch", "functional")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from tensorflow_lite_clone.autograd.apply import apply_ternary
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.outputs import write_out
@@ -11,7 +12,6 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._single import apply_to_three
 from tensorflow_lite_clone.ops.linalg._products import as_rows, overridden, product
 from tensorflow_lite_clone.ops.linalg.matmul import expect_expandable, matmul, misfit
 from tensorflow_lite_clone.tensor import Tensor
@@ -89,7 +89,7 @@ def linear(
             if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
             if x.dtype is w.dtype is b.dtype:
-                return apply_to_three(Linear, input, weight, bias)
+                return apply_ternary(Linear, input, weight, bias)
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None

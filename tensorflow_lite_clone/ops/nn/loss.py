@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.nn._losses import finish, reduction_of
 from tensorflow_lite_clone.ops.nn.softmax import log_softmax
 from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
@@ -265,7 +264,7 @@ def cross_entropy(
         "ignore_index": ignore_index,
         "smoothing": label_smoothing,
     }
-    return apply_for_first(CrossEntropy, input, target, weight, parameters)
+    return apply_first_output(CrossEntropy, input, target, weight, parameters)
 
 
 def _of_probabilities(

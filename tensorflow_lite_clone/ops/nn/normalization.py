@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
@@ -18,7 +18,6 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import conj, wide
-from tensorflow_lite_clone.ops._single import apply_for_first
 from tensorflow_lite_clone.ops.nn.batch_norm import (
     batch_norm,
     by_channel,
@@ -227,7 +226,7 @@ def layer_norm(
     shape = tuple(normalized_shape)
     _check_normalized("layer_norm", input, shape, weight, bias)
     expect_floats("layer_norm", input, weight, bias)
-    return apply_for_first(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
+    return apply_first_output(LayerNorm, input, weight, bias, {"ndim": len(shape), "eps": eps})
 
 
 @public("torch", "functional")
@@ -281,7 +280,7 @@ def group_norm(
         )
     expect_affine(channels, input, weight, bias)
     expect_floats("group_norm", input, weight, bias)
-    return apply_for_first(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
+    return apply_first_output(GroupNorm, input, weight, bias, {"groups": num_groups, "eps": eps})
 
 
 @public("functional", names=("group_norm",))

@@ -6,15 +6,15 @@ import math
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, apply_unary
 from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._fast_paths import along_dim
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._single import along_dim, apply_single
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.ops.reduce._arguments import (
     as_floating,
@@ -124,7 +124,7 @@ def _soft(name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None)
         return apply(op, input.reshape(1), axis=0).reshape(())
     if not array.size:
         return stepwise(input).clone()
-    return apply_single(op, input, {"axis": axis})
+    return apply_unary(op, input, {"axis": axis})
 
 
 @public("torch", "functional", "method", "special")

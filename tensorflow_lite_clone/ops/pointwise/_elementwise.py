@@ -11,19 +11,17 @@ from functools import partial
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import (
-    common_backend,
-    current_edge,
+    NAMES,
+    apply,
     edges_of,
-    record,
-    together,
-    wrap_freely,
 )
+from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
     check_inplace,
     check_result,
     check_writable,
     copied,
-    into,
+    on_one_backend,
     record_inplace,
     write,
 )
@@ -31,7 +29,6 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
 from tensorflow_lite_clone.dispatch.op import TABLE, Op
@@ -151,33 +148,6 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
     return as_operands(tuple(known), dtype)
 
 
-def apply_pointwise(op: type[Op], *operands: Tensor, **parameters: Any) -> Tensor:
-    """Run a pointwise op on Tensors; shapes that do not broadcast raise torch's RuntimeError."""
-    storages = tuple([operand._storage for operand in operands])
-    backend = common_backend(storages, op)
-    if backend is None:
-        operands = together(operands, op)
-        storages = tuple([operand._storage for operand in operands])
-        backend = storages[0].backend
-    result = _run(op, backend, storages, parameters)
-    output = wrap_freely(result, backend, storages)
-    if op.differentiable and mode.grad:
-        edges, mask = edges_of(operands)
-        if mask:
-            record(output, op, backend, edges, mask, storages, parameters)
-    return output
-
-
-def _run(op: type[Op], backend: Any, storages: tuple, parameters: dict) -> Any:
-    arrays = tuple(as_laid(storages) if backend.lays else [s.array for s in storages])
-    try:
-        result = run(op, backend, arrays, parameters)
-        return in_order(op, backend, result, arrays, parameters)
-    except ValueError:
-        broadcast_shapes(*[array.shape for array in arrays])
-        raise
-
-
 def write_pointwise(
     op: type[Pointwise], target: Any, others: tuple = (), parameters: dict | None = None
 ) -> Any:
@@ -196,19 +166,17 @@ def write_pointwise(
         operands = [prepare(op, target)]
     edges, mask = edges_of(tuple(operands)) if mode.grad else ((), 0)
     check_inplace(target, bool(mask))
-    storages = tuple([operand._storage for operand in operands])
-    backend = common_backend(storages, op)
-    if backend is None:
-        operands = list(into(target, together(tuple(operands), op)))
-        storages = tuple([operand._storage for operand in operands])
-        backend = storages[0].backend
+    operands, storages = on_one_backend(target, operands, op)
+    backend = target._storage.backend
     array = target._storage.laid
     fits = operands[0] is target and all(
         [broadcasts_to(storage.laid.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
     if writer is None:
-        result = _run(op, backend, storages, parameters)
+        arrays = as_laid(storages) if backend.lays else [storage.array for storage in storages]
+        result = run(op, backend, arrays, parameters)
+        result = in_order(op, backend, result, arrays, parameters)
         check_result(op.name, target, result, backend)
     recorded: type[Op] = op
     if mask and not op.differentiable:  # a comparison: its gradient is zero, as that of signs
@@ -266,40 +234,40 @@ def broadcasts_to(shape: tuple, target: tuple) -> bool:
     return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
 
 
-def _of_one(op: type[Pointwise], input: Any, parameters: dict) -> Tensor:
-    """A pointwise function of one tensor."""
-    if not isinstance(input, Tensor) or input.dtype.kind in op.kinds:
-        input = prepare(op, input)
-    storage = input._storage
-    backend = storage.backend
-    arrays = (storage.laid,)
-    result = in_order(op, backend, run(op, backend, arrays, parameters), arrays, parameters)
-    output = wrap_freely(result, backend, (storage,))
-    if op.differentiable and mode.grad:
-        edge = input._edge if input._view is None else current_edge(input)
-        if edge is not None:
-            record(output, op, backend, (edge,), 1, (storage,), parameters)
-    return output
+_READ_ONE = """
+if not isinstance(x, Tensor) or x.dtype.kind in op.kinds:
+    x = prepare(op, x)
+x_storage = x._storage
+x_array = x_storage.laid
+backend = x_storage.backend
+"""
+
+_apply_to_one = define_call(
+    "_apply_to_one",
+    "op, x, parameters",
+    "A pointwise function of one tensor.",
+    _READ_ONE,
+    call_text("x", ELEMENTWISE, parameters="parameters", differentiable="op.differentiable"),
+    scope=NAMES | {"__name__": __name__, "prepare": prepare},
+)
 
 
 def pointwise(
     op: type[Pointwise], *values: Any, inplace: bool = False, out: Any = None, **parameters: Any
 ) -> Tensor:
     """A pointwise function of Tensors and numbers, of the first value in place if asked for."""
-    if len(values) == 1 and not inplace and out is None:
-        return _of_one(op, values[0], parameters)
     if inplace:
         result = write_pointwise(op, values[0], values[1:], parameters)
         if result is NotImplemented:
             raise wrong_operands(f"{op.name}_", *values)
         return result
     if len(values) == 1:
-        result = _of_one(op, values[0], parameters)
+        result = _apply_to_one(op, values[0], parameters)
     else:
         operands = promote(op, values)
         if operands is None:
             raise wrong_operands(op.name, *values)
-        result = apply_pointwise(op, *operands, **parameters)
+        result = apply(op, *operands, **parameters)
     return result if out is None else write_out(op.name, out, result, values, elementwise=True)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.autocast import casters
 from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
@@ -68,8 +68,8 @@ def warn_imaginary() -> None:
     )
 
 
-casters["cast"] = cast
-casters["weight"] = lambda x, dtype: apply(CastWeight, x, dtype=dtype)
+late_bound.cast.provide(cast)
+late_bound.cast_weight.provide(lambda x, dtype: apply(CastWeight, x, dtype=dtype))
 
 
 def as_number(value: Any) -> Any:

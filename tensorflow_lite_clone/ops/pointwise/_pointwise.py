@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, record, wrap
+from tensorflow_lite_clone.autograd.apply import NAMES, apply, wrap
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text
 from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.outputs import write_out
@@ -21,16 +22,14 @@ from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export
-from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.core.signature import also_self
+from tensorflow_lite_clone.core.templates import define, fill
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.result_layout import in_order
-from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated, refuse_in_place
-from tensorflow_lite_clone.dispatch.table import prepared, run
+from tensorflow_lite_clone.dispatch.stored import refuse_in_place
+from tensorflow_lite_clone.dispatch.table import run
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
-    apply_pointwise,
     broadcasts_to,
     prepare,
     promote,
@@ -43,12 +42,123 @@ from tensorflow_lite_clone.ops.reduce._arguments import (
     override_or_raise,
     override_or_type_error,
 )
-from tensorflow_lite_clone.storage import Free, Storage, freely
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
-_new = object.__new__
-_NO_PARAMETERS: dict = {}
 _Gradient = Callable[..., Any] | None
+
+_UNARY = """
+def _make_unary(name, op, slow, differentiable):
+    calls = op.calls
+
+    def function(input, *, out=None):
+        try:
+            input_storage = input._storage
+        except AttributeError as error:
+            return override_or_raise(error, function, input)
+        except NotStrided as reason:
+            return reason.answer(name, input)
+        input_array = input_storage.laid
+        if slow and input_array.dtype.kind in slow:
+            input = prepare(op, input)
+            input_storage = input._storage
+            input_array = input_storage.laid
+        if autocast and out is None:
+            (input,) = cast_operands(function, input)
+            input_storage = input._storage
+            input_array = input_storage.laid
+        backend = input_storage.backend
+        {call}
+
+    return function
+"""
+
+_BINARY = """
+def _make_binary(name, op, slow, differentiable, general, check):
+    calls = op.calls
+
+    def operator(input, other):
+        kind = other.__class__
+        if kind is Tensor or kind is Parameter:
+            input_storage = input._storage
+            other_storage = other._storage
+            input_array = input_storage.laid
+            other_array = other_storage.laid
+            backend = input_storage.backend
+            if (
+                input_array.dtype is not other_array.dtype
+                or other_storage.backend is not backend
+                or autocast
+                or (slow and input_array.dtype.kind in slow)
+            ):
+                return general(input, other)
+            free = input_storage.__class__ is Free
+            if free is not (other_storage.__class__ is Free) or (
+                free and input_array.shape != other_array.shape
+            ):
+                return general(input, other)
+        elif kind is float or kind is int:
+            {number}
+        else:
+            result = general(input, other)
+            return try_overrides(operator, input, other) if result is NotImplemented else result
+        {operator}
+
+    def reflected(self, other):
+        kind = other.__class__
+        if (kind is not float and kind is not int) or not isinstance(self, Tensor):
+            expect_tensor(name, self)
+            result = general(other, self)
+            return try_overrides(reflected, self, other) if result is NotImplemented else result
+        {reflected_number}
+        {reflected}
+
+    return operator, reflected
+"""
+
+#: A tensor and a number of Python's that needs no other dtype, as a constant.
+_READ_NUMBER = """
+{x}_storage = {x}._storage
+{x}_array = {x}_storage.laid
+letter = {x}_array.dtype.kind
+if (
+    autocast
+    or (letter not in "fV" and (letter != "i" or kind is float))
+    or (slow and letter in slow)
+):
+    return general({operands})
+backend = {x}_storage.backend
+other_storage = None
+other_array = backend.constant(other, {x}_array.dtype)
+"""
+
+_NAMES = NAMES | {
+    each.__name__: each
+    for each in (
+        NotStrided, Parameter, cast_operands, expect_tensor, override_or_raise,
+        prepare, try_overrides, write_out,
+    )
+} | dict(MANY=MANY, __name__=__name__, autocast=autocast)  # fmt: skip
+
+
+def _call(*inputs: str, **more: Any) -> str:
+    """The text of a call of the op of a row."""
+    names = {"calls": "calls", "differentiable": "differentiable"}
+    return call_text(inputs, ELEMENTWISE, **names, **more)
+
+
+_IN_PARTS = "{call} if input_array.size < MANY else backend.large(call, {arguments})"
+_write = "if out is not None:\n    return write_out(name, out, output, (input,), elementwise=True)"
+_check = "if check is not None:\n    check((input, other))"  # PyTorch's errors for dtypes
+_UNARY = fill(_UNARY, call=_call("input", run=_IN_PARTS, finish=_write))
+_BINARY = fill(
+    _BINARY,
+    number=fill(_READ_NUMBER, x="input", operands="input, other"),
+    operator=_call("input", "other", optional=("other",), run=_IN_PARTS, refused=_check),
+    reflected_number=fill(_READ_NUMBER, x="self", operands="other, self"),
+    reflected=_call("other", "self", optional=("other",)),
+)
+_make_unary = define("_make_unary", _UNARY, __name__, _NAMES)
+_make_binary = define("_make_binary", _BINARY, __name__, _NAMES)
 
 
 def unary(
@@ -85,59 +195,8 @@ def unary(
         "constant_in": ("x",) if constant else (),
     }
     op = _make_op(name, name if forward is None else forward, label, body, 1)
-    calls = op.calls
-    differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating or check else ""))
-
-    @calls_cast_operands(name)
-    def function(input, *, out=None):
-        try:
-            storage = input._storage
-        except AttributeError as error:
-            return override_or_raise(error, function, input)
-        except NotStrided as reason:
-            return reason.answer(name, input)
-        array = storage.laid
-        if slow and array.dtype.kind in slow:
-            input = prepare(op, input)
-            storage = input._storage
-            array = storage.laid
-        if autocast and out is None:
-            (input,) = cast_operands(function, input)
-            storage = input._storage
-            array = storage.laid
-        backend = storage.backend
-        try:
-            call = calls[backend]
-        except KeyError:
-            call = prepared(op, backend)
-        try:
-            result = call(array) if array.size < MANY else backend.large(call, array)
-        except REFUSALS:
-            result = calculated(op, backend, call, (array,))
-        if array.ndim > 1 and not backend.is_contiguous(array):
-            result = in_order(op, backend, result, (array,), _NO_PARAMETERS)
-        if type(result) is not backend.array_type:
-            result = backend.asarray(result)
-        if storage.__class__ is Free:
-            made = freely(result, backend, (storage,))
-        else:
-            made = _new(Storage)
-            made.array = result
-            made.backend = backend
-            made.version = 0
-            made.root = None
-        output = _new(Tensor)
-        output._storage = made
-        output._edge = None
-        output._view = None
-        if differentiable:
-            edge = input._edge if input._view is None else current_edge(input)
-            if edge is not None and mode.grad:
-                record(output, op, backend, (edge,), 1, (storage,))
-        if out is not None:
-            return write_out(name, out, output, (input,), elementwise=True)
-        return output
+    function = calls_cast_operands(name)(_make_unary(name, op, slow, op.differentiable))
 
     def function_(input):
         # The flat path: nothing to promote, nothing to record.
@@ -214,8 +273,6 @@ def binary(
         "assign": assign,
     }
     op = _make_op(name, name if forward is None else forward, label, body, 2)
-    calls = op.calls
-    differentiable = op.differentiable
     slow = _native_kinds(refuses + ("biu" if floating else ""))
 
     @calls_cast_operands(name)
@@ -227,112 +284,9 @@ def binary(
             backend = input._storage.backend
             if isinstance(other, backend.array_type):
                 operands = promote(op, (input, wrap(other, backend)))
-        return NotImplemented if operands is None else apply_pointwise(op, *operands)
+        return NotImplemented if operands is None else apply(op, *operands)
 
-    def operator(input, other):
-        kind = type(other)
-        if kind is Tensor or kind is Parameter:
-            a = input._storage
-            b = other._storage
-            left = a.laid
-            right = b.laid
-            backend = a.backend
-            if (
-                left.dtype is not right.dtype
-                or b.backend is not backend
-                or autocast
-                or (slow and left.dtype.kind in slow)
-            ):
-                return general(input, other)
-            free = a.__class__ is Free
-            if free is not (b.__class__ is Free) or (free and left.shape != right.shape):
-                return general(input, other)
-        elif kind is float or kind is int:
-            a = input._storage
-            left = a.laid
-            letter = left.dtype.kind
-            if (
-                autocast
-                or (letter not in "fV" and (letter != "i" or kind is float))
-                or (slow and letter in slow)
-            ):
-                return general(input, other)
-            backend = a.backend
-            right = backend.constant(other, left.dtype)
-            b, free = None, a.__class__ is Free
-        else:
-            result = general(input, other)
-            return try_overrides(operator, input, other) if result is NotImplemented else result
-        try:
-            call = calls[backend]
-        except KeyError:
-            call = prepared(op, backend)
-        try:
-            result = call(left, right) if left.size < MANY else backend.large(call, left, right)
-        except REFUSALS:
-            broadcast_shapes(left.shape, right.shape)  # raises torch's error
-            if check is not None:
-                check((input, other))
-            result = calculated(op, backend, call, (left, right))
-        if left.ndim > 1 and not backend.is_contiguous(left):
-            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
-        if type(result) is not backend.array_type:
-            result = backend.asarray(result)
-        if free:
-            made = freely(result, backend, (a, b))
-        else:
-            made = _new(Storage)
-            made.array = result
-            made.backend = backend
-            made.version = 0
-            made.root = None
-        output = _new(Tensor)
-        output._storage = made
-        output._edge = None
-        output._view = None
-        if differentiable:
-            first = input._edge if input._view is None else current_edge(input)
-            if b is None:
-                if first is not None and mode.grad:
-                    if op.plans[1].saves:
-                        b = Storage(right, backend)
-                    record(output, op, backend, (first, None), 1, (a, b))
-                return output
-            second = other._edge if other._view is None else current_edge(other)
-            if (first is not None or second is not None) and mode.grad:
-                mask = 1 if second is None else 2 if first is None else 3
-                record(output, op, backend, (first, second), mask, (a, b))
-        return output
-
-    def reflected(self, other):
-        kind = type(other)
-        try:
-            storage = self._storage
-        except AttributeError:
-            expect_tensor(name, self)
-            raise
-        right = storage.laid
-        letter = right.dtype.kind
-        if (
-            (kind is not float and kind is not int)
-            or (letter not in "fV" and (letter != "i" or kind is float))
-            or (slow and letter in slow)
-            or autocast
-            or storage.__class__ is Free
-        ):
-            result = general(other, self)
-            return try_overrides(reflected, self, other) if result is NotImplemented else result
-        backend = storage.backend
-        left = backend.constant(other, right.dtype)
-        result = run(op, backend, (left, right), {})
-        if right.ndim > 1 and not backend.is_contiguous(right):
-            result = in_order(op, backend, result, (left, right), _NO_PARAMETERS)
-        output = wrap(result, backend)
-        if differentiable and mode.grad:
-            edge = self._edge if self._view is None else current_edge(self)
-            if edge is not None:
-                record(output, op, backend, (None, edge), 2, (Storage(left, backend), storage))
-        return output
+    operator, reflected = _make_binary(name, op, slow, op.differentiable, general, check)
 
     def with_numbers(input, other, /):
         if isinstance(input, Tensor):

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import wrap
+from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import uncastable
@@ -17,7 +17,6 @@ from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._formulas import no_gradient, widened
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
-    apply_pointwise,
     pointwise,
     wrong_operands,
 )
@@ -37,6 +36,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Where(Op):
     """x where the condition holds, else y."""
 
+    any_layout = True
     primitive = "where"
     layout = elementwise
 
@@ -79,7 +79,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
         and input.dtype is other.dtype
         and input._storage.backend is other._storage.backend is condition._storage.backend
     ):
-        result = apply_pointwise(Where, condition, input, other)
+        result = apply(Where, condition, input, other)
         return result if out is None else write_out("where", out, result, (condition, input, other))
     values = [v if isinstance(v, Tensor) else as_number(v) for v in (input, other)]
     if values[0] is None or values[1] is None:
@@ -87,7 +87,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     backend = common_backend((condition, *values))
     condition = joined(condition, backend)
     x, y = _alternatives(condition, *values)
-    result = apply_pointwise(Where, condition, joined(x, backend), joined(y, backend))
+    result = apply(Where, condition, joined(x, backend), joined(y, backend))
     return result if out is None else write_out("where", out, result, (condition, input, other))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._samples import expect_values
-from tensorflow_lite_clone.ops.pointwise._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops.pointwise._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary
 from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
@@ -83,6 +83,7 @@ fmin = _extreme("fmin", _fmin_x, _fmin_y, "The smaller of two; NaN only if both 
 class IsClose(Op):
     """Whether |x - y| <= atol + rtol |y|."""
 
+    any_layout = True
     layout = elementwise
     name = "isclose"
 
@@ -111,7 +112,7 @@ def isclose(
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:  # NaN neither
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
-    return apply_pointwise(IsClose, input, other, rtol=rtol, atol=atol, equal_nan=bool(equal_nan))
+    return apply(IsClose, input, other, rtol=rtol, atol=atol, equal_nan=bool(equal_nan))
 
 
 @public("torch", "method")
@@ -125,6 +126,7 @@ def allclose(
 class Equal(Op):
     """Whether two arrays of one shape hold the same values."""
 
+    any_layout = True
     name = "equal_all"
 
     def forward(F, x, y):
@@ -139,4 +141,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if input._storage.laid.shape != other._storage.laid.shape:
         return False
     operands = as_operands((input, other), operand_dtype(input, other))
-    return bool(apply_pointwise(Equal, *operands))
+    return bool(apply(Equal, *operands))

@@ -11,7 +11,6 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
-from tensorflow_lite_clone.ops.pointwise._elementwise import apply_pointwise
 from tensorflow_lite_clone.ops.pointwise._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -122,6 +121,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 class MakeComplex(Op):
     """real + i imag."""
 
+    any_layout = True
     primitive = "make_complex"
     layout = elementwise
     label = "Complex"
@@ -152,7 +152,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
             f"Expected object of scalar type {first.short_name} but got scalar type "
             f"{second.short_name} for second argument"
         )
-    result = apply_pointwise(MakeComplex, real, imag)
+    result = apply(MakeComplex, real, imag)
     return result if out is None else write_out("complex", out, result)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import edges_of, record, wrap
+from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.public import export, public
@@ -102,33 +103,21 @@ default_generator = _DefaultGenerator()
 export(default_generator, "torch", name="default_generator")
 
 
-#: What a device's backend becomes before it draws: `func.vmap` gives it samples.
-redirections: list[Any] = []
-
-
 def drawing_backend(device: Any) -> Any:
     """The backend on which new random numbers are made."""
     backend = backends.load(device)
-    for redirect in redirections:
-        backend = redirect(backend)
-    return backend
-
-
-#: What tensors become before numbers are drawn for them, and what is asked before numbers are
-#: written into one; set by `func.vmap`.
-preparations: list[Any] = []
-questions: list[Any] = []
+    return interpreters.vmap.drawing_backend(backend) if mode.mappings else backend
 
 
 def drawing(input: Tensor) -> Tensor:
     """`input` on the backend on which numbers in its shape are drawn."""
-    return preparations[0](input) if mode.mappings else input
+    return interpreters.vmap.lift_drawn(input) if mode.mappings else input
 
 
 def expect_drawing(target: Tensor) -> None:
     """RuntimeError when `func.vmap` allows no numbers to be written into a tensor."""
     if mode.mappings:
-        questions[0](target)
+        interpreters.vmap.check_draw(target)
 
 
 def source_of(generator: Generator | None, backend: Any) -> Any:

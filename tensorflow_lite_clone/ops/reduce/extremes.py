@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, apply_unary
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._fast_paths import reduction
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops._single import apply_single, reduction
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,
@@ -178,7 +178,7 @@ def _extreme(name: str, op: type[Op], input: Tensor, dim: Any, keepdim: bool) ->
             raise IndexError(f"{name}(): Expected reduction dim {empty} to have non-zero size.")
     else:
         _require_real(name, input)
-    return apply_single(op, input, {"axis": axis, "keepdims": keepdim, "shape": shape})
+    return apply_unary(op, input, {"axis": axis, "keepdims": keepdim, "shape": shape})
 
 
 @public("torch", "method")

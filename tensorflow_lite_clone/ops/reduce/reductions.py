@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.apply import apply, apply_unary
 from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType, int64, uint8, uint64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._fast_paths import reduction
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops._single import apply_single, reduction
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
@@ -62,7 +62,7 @@ def sum(
     parameters = {"axis": axis, "keepdims": keepdim, "shape": shape}
     if dtype is not None:
         parameters["dtype"] = dtype
-    result = apply_single(Sum, input, parameters)
+    result = apply_unary(Sum, input, parameters)
     return result if out is None else delivered("sum", result, out)
 
 
@@ -101,7 +101,7 @@ def mean(
         _no_mean("Input", input.dtype)
     shape = array.shape
     parameters = {"axis": axes_of(dim, len(shape)), "keepdims": keepdim, "shape": shape}
-    result = apply_single(Mean, input, parameters)
+    result = apply_unary(Mean, input, parameters)
     return result if out is None else delivered("mean", result, out)
 
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, wrap
+from tensorflow_lite_clone.autograd.apply import apply, apply_unary, wrap
 from tensorflow_lite_clone.core.dtypes import float32, float64, int64
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import finfo
@@ -14,7 +14,6 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._samples import expect_values, holds, per_sample
-from tensorflow_lite_clone.ops._single import apply_single
 from tensorflow_lite_clone.ops.index.sort import sort
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.ops.reduce._arguments import (
@@ -103,7 +102,7 @@ def _variance(
             stacklevel=level_outside(),
         )
     parameters = {"axis": axis, "keepdims": keepdim, "correction": correction, "shape": shape}
-    return apply_single(op, input, parameters)
+    return apply_unary(op, input, parameters)
 
 
 @public("torch", "method")

@@ -270,7 +270,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             "offset": start - offset_of(base),
             "source": (base.array.shape, backend.strides(base.array)),
         }
-        output._view.last = (None, (AsStrided, parameters, None))  # type: ignore[union-attr]
+        output._view.last = (None, (AsStrided, parameters, None))
     return output
 
 

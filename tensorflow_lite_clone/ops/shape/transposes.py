@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-from tensorflow_lite_clone.autograd.apply import apply_view
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.shape._views import storage_of
-from tensorflow_lite_clone.ops.shape.views import Permute, Transpose
+from tensorflow_lite_clone.ops.shape.views import Permute, Transpose, apply_permute
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -23,7 +22,7 @@ def _get_T(self: Tensor) -> Tensor:
             stacklevel=level_outside(),
         )
     axes = (1, 0) if array.ndim == 2 else tuple(range(array.ndim))[::-1]
-    return apply_view(Permute, self, axes=axes)
+    return apply_permute(Permute, self, axes)
 
 
 def _get_mT(self: Tensor) -> Tensor:
@@ -34,7 +33,7 @@ def _get_mT(self: Tensor) -> Tensor:
             f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
         )
     axes = (*range(ndim - 2), ndim - 1, ndim - 2) if ndim else ()
-    return apply_view(Transpose, self, axes=axes)
+    return apply_permute(Transpose, self, axes)
 
 
 @public("torch", "method")

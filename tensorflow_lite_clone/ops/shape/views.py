@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_of
+from tensorflow_lite_clone.autograd.apply import apply, apply_view, view_form, view_of
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
@@ -29,7 +29,6 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.dispatch.table import prepared
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.ops.shape.slices import offset_of
@@ -135,6 +134,10 @@ class Expand(Op):
         return g  # the engine sums over what was repeated
 
 
+apply_reshape = view_form("apply_reshape", "shape", "source")
+apply_permute = view_form("apply_permute", "axes")
+
+
 @public("method", flat=True)
 def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None) -> Tensor:
     """This memory in another shape (``view(2, -1)``), or read as another dtype.
@@ -162,12 +165,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    try:
-        call = View.calls[backend]
-    except KeyError:
-        call = prepared(View, backend)
-    part = call(array, shape=wanted, source=source)
-    return view_of(View, self, part, {"shape": wanted, "source": source})
+    return apply_reshape(View, self, wanted, source)
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -220,7 +218,7 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
         view_strides(source, backend.strides(array), wanted) is None
     ):
         return apply(UnsafeView, input, shape=wanted, source=source)
-    return apply_view(View, input, shape=wanted, source=source)
+    return apply_reshape(View, input, wanted, source)
 
 
 @public("method", flat=True)
@@ -284,7 +282,7 @@ def permute(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     except TypeError as error:
         return override_or_raise(error, permute, input, *args, **dims)
     order = sizes_of(args, "dims", dims)
-    return _ordered_view(Permute, input, array, _ordered(order, array.ndim))
+    return apply_permute(Permute, input, _ordered(order, array.ndim))
 
 
 @lru_cache(1024)
@@ -326,17 +324,7 @@ def transpose(
         dim0, dim1 = (axis0 if dim0 is None else dim0), (axis1 if dim1 is None else dim1)
     if type(dim0) is not int or type(dim1) is not int:
         dim0, dim1 = whole_number("argument 'dim0'", dim0), whole_number("argument 'dim1'", dim1)
-    return _ordered_view(Transpose, input, array, _exchanged(array.ndim, dim0, dim1))
-
-
-def _ordered_view(op: type[Op], input: Tensor, array: Any, axes: tuple[int, ...]) -> Tensor:
-    """`apply_view` for ops that put dimensions in another order."""
-    backend = input._storage.backend
-    try:
-        call = op.calls[backend]
-    except KeyError:
-        call = prepared(op, backend)
-    return view_of(op, input, call(array, axes=axes), {"axes": axes})
+    return apply_permute(Transpose, input, _exchanged(array.ndim, dim0, dim1))
 
 
 @public("torch", "method", flat=True)
@@ -350,7 +338,7 @@ def t(input: Tensor) -> Tensor:
         return override_or_raise(error, t, input)
     if array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {array.ndim}D")
-    return _ordered_view(Transpose, input, array, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])
+    return apply_permute(Transpose, input, (1, 0) if array.ndim == 2 else (0,)[: array.ndim])
 
 
 @public("torch", "method", names=("movedim", "moveaxis"))
@@ -369,10 +357,10 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         )
     have, want = normalize_dims(have, ndim), normalize_dims(want, ndim)
     if not ndim:
-        return apply_view(Permute, input, axes=())
+        return apply_permute(Permute, input, ())
     rest = iter([dim for dim in range(ndim) if dim not in have])
     axes = tuple([have[want.index(d)] if d in want else next(rest) for d in range(ndim)])
-    return apply_view(Permute, input, axes=axes)
+    return apply_permute(Permute, input, axes)
 
 
 @public("torch", "method")

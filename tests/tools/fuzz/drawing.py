@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.op_db._case import rounded, tree_map
+from tests.op_db._case import round_to_dtype, tree_map
 from tests.op_db._device import Side
 from tests.op_db._layouts import stepped, transposed
 
@@ -67,7 +67,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.n
     found = rng.standard_normal(shape) * 2
     if dtype.startswith("complex"):
         found = found + 1j * rng.standard_normal(shape)
-    return rounded(np.asarray(found), dtype)
+    return round_to_dtype(np.asarray(found), dtype)
 
 
 def tensor(

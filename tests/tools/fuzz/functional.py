@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.op_db import OPS
-from tests.op_db._check import flat
+from tests.op_db._check import flatten
 from tests.op_db._device import Side
 from tests.tools.fuzz.drawing import Drawn, one_of, tensor
 from tests.tools.fuzz.judging import dtype_tolerance
@@ -76,9 +76,7 @@ def pool(rng: Random, dims: int, kind: str) -> tuple[list[Any], Options]:
         norm = float(one_of(rng, [1, 2, 3]))
         # Of one dimension PyTorch takes a number only.
         kernel = per_dim(rng, dims, 1, 4) if dims > 1 else size(rng, 1, 4)
-        return [*arguments, norm, kernel], some(
-            rng, stride=(1, 2, 3), ceil_mode=(True, False)
-        )
+        return [*arguments, norm, kernel], some(rng, stride=(1, 2, 3), ceil_mode=(True, False))
     options = some(rng, stride=(1, 2, 3), padding=(0, 1, 2), ceil_mode=(True, False))
     if kind == "max":
         options |= some(rng, dilation=(1, 2), return_indices=(True, False))
@@ -373,7 +371,7 @@ class Functional(PlainCall):
             a for a in (*arguments, *options.values())
             if side.is_tensor(a) and a.requires_grad
         ]  # fmt: skip
-        for result in flat(results):
+        for result in flatten(results):
             if side.is_tensor(result) and result.requires_grad:
                 weights = np.cos(np.arange(result.numel())).reshape(tuple(result.shape))
                 result.backward(side.tensor(weights, "float64"), retain_graph=True)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.op_db._case import Arg, Value, leaves, tree_map
-from tests.op_db._check import OURS, TORCH, Trial
+from tests.op_db._case import HostTensor, TensorSpec, tree_leaves, tree_map
+from tests.op_db._check import OURS, TORCH, GradientCase
 from tests.tools.fuzz.judging import ASSERT, outcome, refusals, said, skipped
 from tests.tools.fuzz.plain import Random
 from tests.tools.fuzz.rounding import compare_gradients
 from tests.tools.fuzz.rows import ROWS, pick
 
 DIFFERENTIABLE = [
-    op for op in ROWS if op.grad and "float64" in op.dtypes and op.torch_orders >= 1
+    op
+    for op in ROWS
+    if op.supports_autograd and "float64" in op.dtypes and op.torch_grad_orders >= 1
 ]
 
 
@@ -21,7 +23,7 @@ class Gradient:
 
     def __init__(self, rng: Random) -> None:
         self.op, self.sample = pick(rng, DIFFERENTIABLE)
-        twice = self.op.order2 is True and self.op.torch_orders >= 2
+        twice = self.op.supports_gradgrad is True and self.op.torch_grad_orders >= 2
         self.order = 2 if twice and self.sample.mode == "full" and rng.random() < 0.3 else 1
         self.frozen = rng.random(16) < 0.25
 
@@ -32,26 +34,28 @@ class Gradient:
     def __repr__(self) -> str:
         return f"gradient {self.order} of {self.op.name}{self.sample!r}"
 
-    def trial(self) -> Trial:
+    def trial(self) -> GradientCase:
         """The sample with some inputs that do not require gradients."""
-        trial = Trial(self.op, self.sample)
+        trial = GradientCase(self.op, self.sample)
         turn = iter(self.frozen)
 
         def freeze(leaf: Any) -> Any:
-            if not (isinstance(leaf, Value) and leaf.grad) or not next(turn, False):
+            if not (isinstance(leaf, HostTensor) and leaf.requires_grad) or not next(turn, False):
                 return leaf
-            return leaf._replace(grad=False)
+            return leaf._replace(requires_grad=False)
 
         trial.drawn = tree_map(freeze, trial.drawn)
-        trial.inputs = [v for v in leaves(trial.drawn, Value) if v.grad]
+        trial.inputs = [v for v in tree_leaves(trial.drawn, HostTensor) if v.requires_grad]
         return trial
 
     def judge(self) -> str | None:
         """None, or how the outcome differs."""
         if self.sample.mode not in ("full", "torch"):
             return None
-        shapes = [arg.shape for arg in leaves((self.sample.args, self.sample.kwargs), Arg)]
-        if "gradient" in self.op.accidents and any(0 in shape for shape in shapes):
+        shapes = [
+            arg.shape for arg in tree_leaves((self.sample.args, self.sample.kwargs), TensorSpec)
+        ]
+        if "gradient" in self.op.skip_undefined_behavior and any(0 in shape for shape in shapes):
             skipped["an accident of PyTorch, named in the row"] += 1
             return None
         trial = self.trial()

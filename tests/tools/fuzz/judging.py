@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.op_db._case import TOLERANCE
-from tests.op_db._check import OURS, TORCH, close, flat
+from tests.op_db._check import OURS, TORCH, assert_close, flatten
 from tests.op_db._device import Side
 
 REFUSALS = (RuntimeError, IndexError, ValueError, TypeError)
@@ -79,7 +79,7 @@ def _of_index(error: Exception) -> bool:
 
 def unknown(result: Any) -> bool:
     """Whether PyTorch's result has a dtype that does not exist here."""
-    kinds = [x.dtype if TORCH.is_tensor(x) else x for x in flat(result)]
+    kinds = [x.dtype if TORCH.is_tensor(x) else x for x in flatten(result)]
     if any(kind is TORCH.module.complex32 for kind in kinds):
         skipped["the result is complex32, which does not exist here"] += 1
         return True
@@ -97,7 +97,7 @@ def said(comparison: Callable[[], None]) -> str | None:
 
 def alike(ours: Any, theirs: Any, tolerance: Tolerance = dtype_tolerance) -> None:
     """Equal types, dtypes, shapes and values."""
-    ours, theirs = flat(ours), flat(theirs)
+    ours, theirs = flatten(ours), flatten(theirs)
     ASSERT.assertEqual(len(ours), len(theirs), "number of results")
     for got, like in zip(ours, theirs, strict=True):
         if TORCH.is_tensor(like):
@@ -105,10 +105,10 @@ def alike(ours: Any, theirs: Any, tolerance: Tolerance = dtype_tolerance) -> Non
             ASSERT.assertEqual(OURS.dtype(got), TORCH.dtype(like), "dtype")
             ASSERT.assertEqual(tuple(got.shape), tuple(like.shape), "shape")
             ASSERT.assertEqual(got.device.type, OURS.device, "device")
-            close(OURS.numpy(got), TORCH.numpy(like), twice(tolerance(TORCH.dtype(like))))
+            assert_close(OURS.numpy(got), TORCH.numpy(like), twice(tolerance(TORCH.dtype(like))))
         elif isinstance(like, (float, complex)):
             ASSERT.assertIs(type(got), type(like), "type")
-            close(np.asarray(got), np.asarray(like), tolerance("float32"))
+            assert_close(np.asarray(got), np.asarray(like), tolerance("float32"))
         elif isinstance(like, TORCH.module.dtype):
             ASSERT.assertEqual(str(got).rsplit(".", 1)[-1], str(like).rsplit(".", 1)[-1])
         else:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.op_db._case import leaves
+from tests.op_db._case import tree_leaves
 from tests.op_db._device import Side
 from tests.tools.fuzz.drawing import Drawn, on
 from tests.tools.fuzz.judging import (
@@ -43,7 +43,7 @@ class PlainCall:
         """The result, or the exception, and the arguments afterwards."""
         arguments, options = on((self.arguments, self.options), side)
         result = outcome(lambda: side.call(self.run, side, *arguments, **options))
-        return result, leaves((list(arguments), options), side.module.Tensor)
+        return result, tree_leaves((list(arguments), options), side.module.Tensor)
 
     def judge(self) -> str | None:
         """None, or how the outcome differs."""
@@ -57,7 +57,7 @@ class PlainCall:
                 return found
         if isinstance(theirs, Exception) and not isinstance(ours, Exception):
             return None  # PyTorch lacks a kernel
-        before = [drawn.array for drawn in leaves([self.arguments, self.options], Drawn)]
+        before = [drawn.array for drawn in tree_leaves([self.arguments, self.options], Drawn)]
         return afterwards(ours, left, right, before)
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.op_db._case import Op, Value, leaves, place, tree_map
-from tests.op_db._check import TORCH, Trial, close, flat
+from tests.op_db._case import HostTensor, OpInfo, materialize, tree_leaves, tree_map
+from tests.op_db._check import TORCH, GradientCase, assert_close, flatten
 from tests.tools.fuzz.judging import SIDES
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -39,20 +39,22 @@ def allowances(
     return [math.sqrt(terms) * far for far in spread]
 
 
-def near_exact(op: Op, drawn: Any, ours: list[Any], exact: Any) -> bool:
+def near_exact(op: OpInfo, drawn: Any, ours: list[Any], exact: Any) -> bool:
     """Whether our results of complex64 are as near those of complex128 as rounding allows."""
 
     def move(value: Any, signs: Any) -> Any:
-        if not (isinstance(value, Value) and value.follows):
+        if not (isinstance(value, HostTensor) and value.dtype_varies):
             return value
         return value._replace(array=value.array * (1 + SINGLE * signs(value.array.shape)))
 
     def moved(signs: Any) -> list[Any]:
         inputs = tree_map(lambda value: move(value, signs), drawn)
-        return [TORCH.numpy(t) for t in flat(TORCH.run(op, *place(inputs, TORCH, widen=True)))]
+        return [
+            TORCH.numpy(t) for t in flatten(TORCH.run(op, *materialize(inputs, TORCH, widen=True)))
+        ]
 
-    wanted = [TORCH.numpy(tensor) for tensor in flat(exact)]
-    sizes = [value.array.size for value in leaves(drawn, Value) if value.follows]
+    wanted = [TORCH.numpy(tensor) for tensor in flatten(exact)]
+    sizes = [value.array.size for value in tree_leaves(drawn, HostTensor) if value.dtype_varies]
     relative, absolute = op.tolerance("complex64")
     return all(
         np.allclose(got, want, rtol=relative, atol=absolute + far, equal_nan=True)
@@ -60,7 +62,7 @@ def near_exact(op: Op, drawn: Any, ours: list[Any], exact: Any) -> bool:
     )
 
 
-def compare_gradients(trial: Trial, order: int, ours: list[Any], theirs: list[Any]) -> None:
+def compare_gradients(trial: GradientCase, order: int, ours: list[Any], theirs: list[Any]) -> None:
     """As `Trial.compare`; where that says no, as near as rounding allows on either side."""
     try:
         trial.compare(ours, theirs)
@@ -75,4 +77,4 @@ def compare_gradients(trial: Trial, order: int, ours: list[Any], theirs: list[An
             far = [max(pair) for pair in zip(far, allowances(moved, here, terms), strict=True)]
         relative, absolute = trial.op.tolerance("float64")
         for left, right, more in zip(ours, theirs, far, strict=True):
-            close(left, right, (10 * relative, 10 * absolute + more))
+            assert_close(left, right, (10 * relative, 10 * absolute + more))

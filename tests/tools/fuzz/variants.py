@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 
 from tests.op_db import FAMILIES, OPS
-from tests.op_db._case import Arg, Op, Sample, Value, draw, leaves, place, tree_map
-from tests.op_db._check import TORCH, serves
+from tests.op_db._case import (
+    HostTensor,
+    OpInfo,
+    Sample,
+    TensorSpec,
+    draw,
+    materialize,
+    tree_leaves,
+    tree_map,
+)
+from tests.op_db._check import TORCH, representable
 from tests.op_db._device import Side
 from tests.tools.fuzz.drawing import DTYPES, LAYOUTS, one_of, scalar
 from tests.tools.fuzz.judging import (
@@ -25,19 +34,19 @@ from tests.tools.fuzz.rows import ROWS, overflows, pick
 
 #: Rows whose functions promote their arguments.
 MIXED = [op for name in ("pointwise", "reduce", "shape", "index") for op in FAMILIES[name]]
-MIXED = [op for op in MIXED if op in ROWS and "dtypes" not in op.accidents]
-INPLACE = [op for op in ROWS if op.inplace and "dtypes" not in op.accidents]
-OUT = [op for op in OPS if op.out and op.layout and op.samples]
+MIXED = [op for op in MIXED if op in ROWS and "dtypes" not in op.skip_undefined_behavior]
+INPLACE = [op for op in ROWS if op.inplace_variant and "dtypes" not in op.skip_undefined_behavior]
+OUT = [op for op in OPS if op.supports_out and op.check_layouts and op.samples]
 ELEMENTWISE = set(FAMILIES["pointwise"])
 
 
-def mixed(rng: Random, op: Op, sample: Sample, chance: float) -> Sample:
+def mixed(rng: Random, op: OpInfo, sample: Sample, chance: float) -> Sample:
     """Some tensors get dtypes of their own, some no dimensions, some become Python numbers."""
     first = True
 
     def change(leaf: Any) -> Any:
         nonlocal first
-        if not isinstance(leaf, Arg) or leaf.literal is not None or leaf.dtype is not None:
+        if not isinstance(leaf, TensorSpec) or leaf.literal is not None or leaf.dtype is not None:
             return leaf
         was_first, first = first, False
         if rng.random() >= chance:
@@ -59,9 +68,13 @@ class Variant:
 
     def __init__(self, rng: Random, chance: float = 0.7) -> None:
         self.op, sample = pick(rng, self.rows)
-        self.sample = sample if self.op.accidents else mixed(rng, self.op, sample, chance)
+        self.sample = (
+            sample if self.op.skip_undefined_behavior else mixed(rng, self.op, sample, chance)
+        )
         self.dtype = str(one_of(rng, self.op.dtypes))
-        self.layouts = [0] * 3 if "layouts" in self.op.accidents else rng.integers(0, 3, 3)
+        self.layouts = (
+            [0] * 3 if "layouts" in self.op.skip_undefined_behavior else rng.integers(0, 3, 3)
+        )
 
     @property
     def name(self) -> str:
@@ -80,7 +93,7 @@ class Variant:
 
     def drawn(self) -> Any:
         """The arguments, or None where the dtype does not have their values."""
-        if not serves(self.sample, self.dtype):
+        if not representable(self.sample, self.dtype):
             return None
         try:
             drawn = draw(self.op, self.sample, self.dtype)
@@ -91,12 +104,12 @@ class Variant:
     def _both(self, side: Side, drawn: Any) -> tuple[Any, Any]:
         made: list[Any] = []
 
-        def make(value: Value, dtype: str) -> Any:
+        def make(value: HostTensor, dtype: str) -> Any:
             layout = LAYOUTS[self.layouts[len(made) % len(self.layouts)]]
             made.append(layout(side, value.array, dtype))
             return made[-1]
 
-        args, kwargs = place(drawn, side, make=make)
+        args, kwargs = materialize(drawn, side, make=make)
         return outcome(lambda: side.call(self.run, side, args, kwargs)), made
 
     def judge(self) -> str | None:
@@ -114,7 +127,7 @@ class Variant:
                 return found
         if isinstance(theirs, Exception) and not isinstance(ours, Exception):
             return None  # PyTorch lacks a kernel
-        before = [value.array for value in leaves(drawn, Value)]
+        before = [value.array for value in tree_leaves(drawn, HostTensor)]
         return afterwards(ours, left, right, before, self.tolerance)
 
 
@@ -143,7 +156,7 @@ class Inplace(Variant):
         super().__init__(rng, 0.3)
         kinds = ("in place", "in place, expanded", "in place, with itself")
         self.form = str(rng.choice(kinds, p=(0.8, 0.1, 0.1)))
-        if "expanded" in self.op.accidents:
+        if "expanded" in self.op.skip_undefined_behavior:
             self.form = "in place"
 
     def run(self, side: Side, args: tuple, kwargs: dict) -> Any:
@@ -158,7 +171,7 @@ class Inplace(Variant):
                 for o in others
             ]
         version = target._version
-        result = getattr(target, self.op.inplace)(*others, **kwargs)
+        result = getattr(target, self.op.inplace_variant)(*others, **kwargs)
         return result is target, target._version > version
 
 
@@ -172,7 +185,7 @@ class Out(Variant):
         super().__init__(rng, 0.1)
         self.kind = str(rng.choice(self.KINDS if self.op in ELEMENTWISE else self.KINDS[:4]))
         without = {"layout": "layouts", "dtype": "out"}
-        if without.get(self.kind) in self.op.accidents:
+        if without.get(self.kind) in self.op.skip_undefined_behavior:
             self.kind = "right"
         self.form = f"out: {self.kind}"
         self.other = one_of(rng, DTYPES)
@@ -213,9 +226,8 @@ class Out(Variant):
         drawn = self.drawn()
         if drawn is None:
             return None
-        like = outcome(lambda: TORCH.run(self.op, *place(drawn, TORCH)))
+        like = outcome(lambda: TORCH.run(self.op, *materialize(drawn, TORCH)))
         if not TORCH.is_tensor(like) or TORCH.dtype(like) == "complex32":
             return None
         self.like, self.like_dtype = TORCH.numpy(like), TORCH.dtype(like)
         return super().judge()
-

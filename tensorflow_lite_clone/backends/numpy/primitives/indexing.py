@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.errors import size_error
 from tensorflow_lite_clone.core.shape import LARGEST_STORAGE, expect_storage
 
@@ -19,8 +20,6 @@ _LONG_ROW = 1024
 _FEW_ROWS, _WIDE_ROW = 16, 32
 # A copy along strides goes in blocks when more cache lines than this lie in a row.
 _MANY_LINES = 512
-# Elements from which on threads share a copy.
-_SHARED = 1 << 21
 
 
 _POSITION = 8  # bytes of an element of a range
@@ -132,7 +131,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
 
 
 def copy(x: Any) -> Any:
-    if x.size < _SHARED or x.shape[0] < 2:
+    if x.size < tuning.shared_copy or x.shape[0] < 2:
         if x.ndim < 2 or x.shape[-1] < _MANY_LINES or x.strides[-1] == x.itemsize:
             return np.array(x, order="C")
         out = np.empty(x.shape, x.dtype)
@@ -143,7 +142,7 @@ def copy(x: Any) -> Any:
     def part(start: int, stop: int) -> None:
         _copy_in_blocks(x[start:stop], out[start:stop])
 
-    share(part, len(x), max(_SHARED * len(x) // (2 * x.size), 1))
+    share(part, len(x), max(tuning.shared_copy * len(x) // (2 * x.size), 1))
     return out
 
 

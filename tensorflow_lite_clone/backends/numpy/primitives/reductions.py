@@ -13,13 +13,11 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 
 _f32 = np.dtype(np.float32)
 _f64 = np.dtype(np.float64)
 _i64 = np.dtype(np.int64)
-MANY = 1 << 16  # elements from which on BLAS adds up
-_RUN = 256  # numbers that are added up at a time
-_EACH = 1 << 20  # elements that a thread searches
 
 
 def _narrow(x: Any) -> bool:
@@ -28,10 +26,10 @@ def _narrow(x: Any) -> bool:
 
 
 @cache
-def _run(length: int) -> int:
-    """The largest divisor of `length` up to 256; 0 if that is a short part of it."""
+def _run(length: int, longest: int) -> int:
+    """`length` up to `longest`, else its largest divisor from 64 to 256; 0 if it has none."""
     found = [n for n in range(64, 257) if length % n == 0]
-    return length if 1 < length <= _RUN else found[-1] if found else 0
+    return length if 1 < length <= longest else found[-1] if found else 0
 
 
 def _total(x: Any, axis: Any, keepdims: bool) -> Any:
@@ -40,7 +38,7 @@ def _total(x: Any, axis: Any, keepdims: bool) -> Any:
     Many are first added up in runs, by products with ones: what lies in a row takes BLAS a fifth
     of NumPy's time, with the errors of pairwise sums, and rows NumPy would add one by one.
     """
-    if x.size < MANY or x.dtype.kind != "f" or not x.flags.c_contiguous:
+    if x.size < tuning.blas_sum_elements or x.dtype.kind != "f" or not x.flags.c_contiguous:
         return np.add.reduce(x, axis, None, None, keepdims)
     ndim = x.ndim
     axes = range(ndim) if axis is None else axis if axis.__class__ is tuple else (axis,)
@@ -67,7 +65,7 @@ def _total(x: Any, axis: Any, keepdims: bool) -> Any:
 def _line_sums(x: Any) -> Any:
     """The sums along the last axis."""
     length = x.shape[-1]
-    run = _run(length)
+    run = _run(length, tuning.blas_sum_run)
     if not run:
         return np.add.reduce(x, -1)
     total = x.reshape(-1, run) @ np.ones(run, x.dtype)
@@ -79,9 +77,10 @@ def _line_sums(x: Any) -> Any:
 
 def _row_sums(x: Any) -> Any:
     """The sums along the second of three axes."""
-    while (runs := x.shape[1] // _RUN) > 1:
-        whole = runs * _RUN
-        some = np.ones(_RUN, x.dtype) @ x[:, :whole].reshape(len(x), runs, _RUN, -1)
+    run = tuning.blas_sum_run
+    while (runs := x.shape[1] // run) > 1:
+        whole = runs * run
+        some = np.ones(run, x.dtype) @ x[:, :whole].reshape(len(x), runs, run, -1)
         x = some if whole == x.shape[1] else np.concatenate([some, x[:, whole:]], 1)
     return np.add.reduce(x, 1)
 
@@ -141,7 +140,7 @@ def _searches(x: Any, axis: Any) -> bool:
 
 def _found(argument: Any, x: Any, keepdims: bool) -> Any:
     """The extremes of rows, by their places."""
-    if x.size < 2 * _EACH:
+    if x.size < 2 * tuning.extremes_per_thread:
         values = pick_last(x, argument(x, -1))
         return values[..., None] if keepdims else values
     rows = x.reshape(-1, x.shape[-1])
@@ -151,7 +150,7 @@ def _found(argument: Any, x: Any, keepdims: bool) -> Any:
         some = rows[start:stop]
         values[start:stop] = pick_last(some, argument(some, 1))
 
-    share(part, len(rows), _EACH // rows.shape[1])
+    share(part, len(rows), tuning.extremes_per_thread // rows.shape[1])
     return values.reshape((*x.shape[:-1], 1) if keepdims else x.shape[:-1])
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.cuda.amp import autocast_mode, grad_scaler
-from tensorflow_lite_clone.cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
-from tensorflow_lite_clone.cuda.amp.grad_scaler import GradScaler
+from . import autocast_mode, grad_scaler
+from .autocast_mode import autocast, custom_bwd, custom_fwd
+from .grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "autocast_mode", "custom_bwd", "custom_fwd", "grad_scaler"]

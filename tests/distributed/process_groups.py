@@ -36,7 +36,7 @@ class World:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.distributed.worlds",
+                [sys.executable, "-m", "tests.distributed.process_groups",
                  str(rank), str(size), f"file://{meeting}", backend, str(timeout)],
                 cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             )

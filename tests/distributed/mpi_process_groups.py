@@ -16,7 +16,7 @@ from pathlib import Path
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as d
-from tests.distributed.worlds import ROOT
+from tests.distributed.process_groups import ROOT
 
 OPTIONS = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
 

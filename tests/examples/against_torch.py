@@ -1,6 +1,6 @@
 """The examples, over either library.
 
-    python -m tests.examples.both FOLDER
+    python -m tests.examples.against_torch FOLDER
 
 writes them to a folder with PyTorch's imports, to be run from there under PyTorch.
 """

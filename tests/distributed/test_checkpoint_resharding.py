@@ -19,7 +19,7 @@ from tensorflow_lite_clone.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
-from tests.distributed.worlds import World, world
+from tests.distributed.process_groups import World, world
 
 SHAPES = {"matrix": (7, 5), "line": (11,), "cube": (3, 4, 5), "point": (), "nothing": (0, 3)}
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.autograd import both
+from tests.autograd import against_torch
 
 TOLERANCE = {"float32": (2e-5, 2e-6), "float64": (1e-10, 1e-12)}
 
@@ -52,9 +52,9 @@ def _seeded(script: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def same(script: Callable[[Any], Any], rtol: float = 1e-5, atol: float = 1e-6) -> Any:
     """Assert that `script(library)` does the same under both; returns what it does here."""
-    return both.same(_seeded(script), rtol=rtol, atol=atol)
+    return against_torch.same(_seeded(script), rtol=rtol, atol=atol)
 
 
 def raises(script: Callable[[Any], Any]) -> str:
     """Assert that both libraries raise the same; returns the message."""
-    return both.raises(_seeded(script))
+    return against_torch.raises(_seeded(script))

@@ -1,17 +1,19 @@
-"""Tests that mean nothing beside an older PyTorch, or on a CUDA device; each with its reason.
+"""Tests that mean nothing on a CUDA device, or beside another PyTorch; each with its reason.
 
-GPU tests may have to run beside the PyTorch that a machine has. Its version is then not the pinned
-one, whose behaviour is followed.
+PyTorch of the version in pyproject.toml is the oracle. GPU tests may have to run beside the one
+that a machine has: those of `PINNED_TORCH` are then skipped. They have the marker `pinned_torch`.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import re
 
 from tests.tools.markdown import ROOT
 
 PINNED = re.search(r"torch==([\d.]+)", (ROOT / "pyproject.toml").read_text())[1]  # type: ignore[index]
-OLDER_TORCH = {
+PINNED_TORCH = {
     r"tests/nn/test_layers\.py.*(Norm|Transformer)": "2.11 prints norms without `bias=`",
     r"test_modules\.py.*-nn\..*(Norm|Transformer)": "2.11 prints norms without `bias=`",
     r"tests/ops/test_grad\.py.*aminmax": "2.11 has no gradient of aminmax",
@@ -63,8 +65,8 @@ OLDER_TORCH = {
     r"vision/test_datasets\.py.*archives": "torchvision unpacks with a warning of Python 3.12",
 }
 
-_UNREAD = "the fault is in values, which a CUDA device does not read back to see it"
-_TOLD = "the fault is in values, of which a CUDA device tells later: tests/cuda/test_faults.py"
+_NOT_READ = "the fault is in values, which a CUDA device does not read back to see it"
+_ASYNC = "the fault is in values, which a CUDA device reports later: tests/cuda/test_faults.py"
 _PIVOTS = "cuBLAS compares complex numbers by another size: other pivots, as good"
 _STREAM = "PyTorch's random numbers are matched on the CPU alone"
 _ORDER = "resampled pictures and the places of maxima are row-major there: docs/differences.md"
@@ -93,20 +95,25 @@ ON_CUDA = {
     r"tests/tensor/test_typed_storage\.py.*is_cuda": "the answer is about the CPU",
     r"tests/tensor/test_typed_storage\.py.*map2_": "for CPU tensors alone",
     r"tests/tensor/test_settings\.py::test_version": "PyTorch may be built for CUDA",
-    r"test_random_functions\.py::test_refused.*(poisson|bernoulli|multinomial)": _TOLD,
-    r"test_promotion\.py::test_results_of_numbers": _UNREAD,
+    r"test_random_functions\.py::test_refused.*(poisson|bernoulli|multinomial)": _ASYNC,
+    r"test_promotion\.py::test_results_of_numbers": _NOT_READ,
     r"test_create\.py::test_tensor_of_a_dtype_01": "-2.0 as uint8 is undefined in C: it becomes 0",
 }
 
 
-def why_not_here(name: str, device: str, version: str) -> str | None:
-    """Why the test `name` is skipped on a device beside PyTorch of `version`, or None."""
-    if version.split("+")[0] != PINNED:
-        for pattern, what in OLDER_TORCH.items():
-            if re.search(pattern, name):
-                return f"PyTorch {version} is installed, not {PINNED}: {what}"
-    if device == "cuda":
-        for pattern, what in ON_CUDA.items():
-            if re.search(pattern, name):
-                return what
-    return None
+@functools.cache
+def torch_is_pinned() -> bool:
+    """Whether the PyTorch beside us is the one whose behaviour is followed."""
+    return importlib.metadata.version("torch").split("+")[0] == PINNED
+
+
+def differs_by_version(name: str) -> str | None:
+    """What another version of PyTorch does otherwise in the test `name`, or None."""
+    return next((what for pattern, what in PINNED_TORCH.items() if re.search(pattern, name)), None)
+
+
+def skip_reason(name: str, device: str) -> str | None:
+    """Why the test `name` is skipped on a device, or None."""
+    if device != "cuda":
+        return None
+    return next((what for pattern, what in ON_CUDA.items() if re.search(pattern, name)), None)

@@ -1,0 +1,1 @@
+"""Mounted in `autograd`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""Mounted in `backends`, as `compat` says."""

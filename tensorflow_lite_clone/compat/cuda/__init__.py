@@ -1,0 +1,1 @@
+"""Mounted in `cuda`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""Mounted in `distributed`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""Mounted in `optim`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""Mounted in `utils`, as `compat` says."""

@@ -1,0 +1,47 @@
+"""Functions compiled from templates, as `dataclasses` writes ``__init__``.
+
+A call through a helper costs what an op on a small tensor costs, and a helper written out by hand
+where it is called drifts. So what many functions do alike is a text, which is filled in for each.
+Tracebacks and `inspect.getsource` show the lines; the file's name says what they are made from.
+"""
+
+from __future__ import annotations
+
+import linecache
+from textwrap import indent
+from typing import Any
+
+
+def fill(template: str, **parts: str) -> str:
+    """`template` with `parts` in place of ``{names}``.
+
+    A part that stands alone on a line may have several, which are indented as it is; an empty one
+    takes its line away.
+
+    >>> print(fill("if {test}:\\n    {body}\\n{rest}", test="x", body="y = 1\\nz = 2", rest=""))
+    if x:
+        y = 1
+        z = 2
+    """
+    lines = []
+    for line in template.strip("\n").splitlines():
+        word = line.strip()
+        if word[:1] == "{" and (part := parts.get(word[1:-1])) is not None:
+            if part := part.strip("\n"):
+                lines.append(indent(part, line[: line.index("{")]))
+        else:
+            lines.append(line.format_map(parts))
+    return "\n".join(lines)
+
+
+def define(name: str, text: str, modules: str, scope: dict[str, Any]) -> Any:
+    """The function `name` that `text`, made from templates of `modules`, defines in `scope`."""
+    source = modules.replace(f"{__name__.partition('.')[0]}.", "")
+    filename = f"<{name} made from {source}>"
+    number = 1
+    while filename in linecache.cache:
+        number += 1
+        filename = f"<{name} ({number}) made from {source}>"
+    exec(compile(text, filename, "exec"), scope)
+    linecache.cache[filename] = len(text), None, text.splitlines(keepends=True), filename
+    return scope[name]
