@@ -9,6 +9,7 @@ import threading
 import types
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
@@ -32,7 +33,7 @@ from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.tensor import Tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
-_PACKAGE = __name__.partition(".")[0]
+_FOLDER = str(Path(__file__).parents[2])  # of the package
 
 
 class Cache:
@@ -143,8 +144,9 @@ class Recorded:
         while hasattr(called, "__wrapped__"):
             called = called.__wrapped__
         called = getattr(called, "__func__", called)
-        own = not getattr(called, "__module__", "").startswith(_PACKAGE)
-        self._code = getattr(called, "__code__", None) if own else None
+        code = getattr(called, "__code__", None)
+        own = code is not None and not code.co_filename.startswith(_FOLDER)
+        self._code = code if own else None
         if not hasattr(function, "_parameters"):
             functools.update_wrapper(self, function)
         everyone.add(self)
