@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.compiler.captured import Differentiable, Step
 from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.signature import (
     StaleError,
     UnstableError,
@@ -44,11 +45,12 @@ _NOWHERE = "it works on no device that captures"
 class _Inside(threading.local):
     active = False  # a compiled function is being observed or captured in this thread
     trace: Trace | None = None  # it is being observed
+    recorder: Any = None  # what records the graphs of one, see `dynamo.recorder`
     disabled = False  # a function that is never captured runs, outside of all others
 
 
 inside = _Inside()
-everyone: weakref.WeakSet[Compiled] = weakref.WeakSet()
+everyone: weakref.WeakSet[Any] = weakref.WeakSet()
 _capturing = locks.lock()
 
 
@@ -162,6 +164,8 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if inside.active or capture.state.graph is not None or mode.transforms:
+            return self._function(*args, **kwargs)
+        if stance.name == "force_eager":
             return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
         try:

@@ -38,6 +38,8 @@ around_region: list[Callable[[str, Call], Any]] = []
 #: Each is called as ``waiting(what, size)`` before the host waits for a device or copies that many
 #: bytes to or from it.
 on_wait: list[Callable[[str, int], None]] = []
+#: Each is called before a program seeds random numbers, or reads or sets the state of their source.
+on_seed: list[Callable[[], None]] = []
 #: Each is called with every new node of the graph.
 on_node: list[Callable[[Any], None]] = []
 #: Each is called with every storage that is made outside of ops.
