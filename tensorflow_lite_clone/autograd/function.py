@@ -239,7 +239,7 @@ def _record(
             continue
         if value.dtype.kind in "fc":
             _place(value, node, index, id(value) in context._dirty)
-    for hook in hooks.nodes:
+    for hook in hooks.on_node:
         hook(node)
 
 

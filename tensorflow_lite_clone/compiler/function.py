@@ -184,7 +184,7 @@ class Compiled:
         with self._lock:  # threads share the forms' memory
             for form in site.forms:
                 if form.fits(tensors):
-                    if form.graphs.on_host and hooks.active:  # who would see nothing of a replay
+                    if form.graphs.on_host and hooks.around_op:  # who would see nothing of a replay
                         break
                     if form is not self._last and not self._turn_to(site, form):
                         break
@@ -246,7 +246,7 @@ class Compiled:
         outside = seen.outside(tensors)
         if outside is not None:
             return self._eagerly(outside, args, kwargs)
-        if seen.backend.graphs.on_host and hooks.active:
+        if seen.backend.graphs.on_host and hooks.around_op:
             return self._function(*args, **kwargs)
         pinned = self._pins(site, seen, tensors)
         if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 def _generator(device: Any) -> Any:
-    for before in hooks.seedings:
+    for before in hooks.on_seed:
         before()
     return backends.load(f"cuda:{index_of(device)}").generator
 

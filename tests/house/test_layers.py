@@ -56,6 +56,7 @@ LAYERS: list[set[str]] = [
     {"amp", "func", "jit", "library", "overrides"},
     {"_subclasses"},
     {"fx"},
+    {"export"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"nn.parallel.distributed"},
     {"distributed.checkpoint", "distributed.pipelining"},

@@ -303,7 +303,7 @@ def test_hooks_of_dispatch_are_gone_afterwards() -> None:
     from tensorflow_lite_clone.dispatch import hooks
 
     trained(plain, 3, True)
-    assert not (hooks.active or hooks.nodes or hooks.memory_writes or live.recorder)
+    assert not (hooks.around_op or hooks.on_node or hooks.on_memory_write or live.recorder)
 
 
 def test_nothing_is_kept_alive_by_cycles() -> None:

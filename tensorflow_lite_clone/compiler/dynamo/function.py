@@ -244,7 +244,7 @@ def graph_break(msg: str = "") -> None:
 def _see_calls() -> None:
     """Let public functions ask modes from now on, also between calls: that takes a while."""
     interception.intercept()
-    hooks.seedings.append(_before_seeding)
+    hooks.on_seed.append(_before_seeding)
 
 
 def _before_seeding() -> None:

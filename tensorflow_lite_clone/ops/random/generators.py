@@ -62,7 +62,7 @@ class Generator:
 
     def _own(self) -> Any:
         """The source, about to be seeded or asked for its state."""
-        for before in hooks.seedings:
+        for before in hooks.on_seed:
             before()
         return self._backend.drawn(self._source)
 
