@@ -10,8 +10,8 @@ import numpy as np
 
 import tensorflow_lite_clone as tlc
 from tests.op_db import OPS
-from tests.op_db._case import draw, place
-from tests.op_db._check import about, each, flat, serves
+from tests.op_db._case import draw, materialize
+from tests.op_db._check import failure_note, flatten, parametrize_rows, representable
 from tests.op_db._device import OURS
 
 #: Ops whose results, or their shapes, are values, and others that are not recorded.
@@ -33,16 +33,16 @@ def outcome(op: Any, drawn: Any, run: Any) -> Any:
 
     def make(value: Any, dtype: str) -> Any:
         tensor = OURS.tensor(value.array, dtype)
-        if op.grad and value.grad and "float" in dtype:
+        if op.supports_autograd and value.requires_grad and "float" in dtype:
             variables.append(tensor.requires_grad_())
         return tensor
 
-    args, kwargs = place(drawn, OURS, make=make)
+    args, kwargs = materialize(drawn, OURS, make=make)
     tlc.manual_seed(0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some are given once only
-            results = flat(run(args, kwargs))
+            results = flatten(run(args, kwargs))
         outputs = [each for each in results if isinstance(each, tlc.Tensor) and each.requires_grad]
         if outputs:
             tlc.autograd.backward(outputs, [tlc.ones_like(each) for each in outputs])
@@ -65,11 +65,13 @@ def look(value: Any) -> Any:
 def served(op: Any) -> list[tuple[Any, str]]:
     """A row's samples, with dtypes that they serve; none where it has errors alone."""
     dtypes = sorted(op.dtypes, key=lambda dtype: dtype != "float32")
-    return [(sample, dtype) for dtype in dtypes for sample in op.samples if serves(sample, dtype)]
+    return [
+        (sample, dtype) for dtype in dtypes for sample in op.samples if representable(sample, dtype)
+    ]
 
 
 class TestOps(unittest.TestCase):
-    @each([op for op in OPS if served(op)][::3])  # all would take half a minute
+    @parametrize_rows([op for op in OPS if served(op)][::3])  # all would take half a minute
     def test_in_a_graph(self, op: Any) -> None:
         sample, dtype = served(op)[0]
         drawn = draw(op, sample, dtype)
@@ -78,7 +80,7 @@ class TestOps(unittest.TestCase):
             return OURS.run(op, args, kwargs)
 
         compiled = tlc.compile(run, backend="eager", fullgraph=op.name not in BREAKS)
-        with about(sample):
+        with failure_note(sample):
             expected = outcome(op, drawn, run)
             for _ in range(2):
                 found = outcome(op, drawn, compiled)

@@ -74,8 +74,8 @@ class Unsettled(Tensor):
     __slots__ = ()
     __torch_function__ = disabled
 
-    @property  # type: ignore[override]  # who writes there writes into one of the base class
-    def _storage(self) -> Any:
+    @property
+    def _storage(self) -> Any:  # type: ignore[override]  # nobody writes there but by the slot
         return self._settled()._storage
 
     @property
