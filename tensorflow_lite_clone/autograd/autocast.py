@@ -39,8 +39,8 @@ class _State(threading.local):
         self.chosen = dict(DEFAULT_DTYPES)
         self.caching = True
         self.depth = 0
-        #: What meta tensors count as: the device type of those that they are exported for.
-        self.meta = "meta"
+        #: The device type for which tensors on `meta` stand while calls are tried with them.
+        self.meta_as = "meta"
         #: Casts of leaves, kept until the outermost block ends: id -> (leaf, cast).
         self.cache: dict[int, tuple[Any, Any]] = {}
 
@@ -175,7 +175,7 @@ def _concerned(policies: dict[str, str], values: tuple) -> list[str]:
 
 def _device_type(tensor: Tensor) -> str:
     kind = tensor.device.type
-    return state.meta if kind == "meta" else kind
+    return state.meta_as if kind == "meta" else kind
 
 
 def _tensors(values: Any) -> list[Tensor]:

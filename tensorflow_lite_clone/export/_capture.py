@@ -345,11 +345,11 @@ class Capture(TorchFunctionMode):
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
         kwargs.pop("pin_memory", None)
-        before, autocast.meta = autocast.meta, self.device.type
+        before, autocast.meta_as = autocast.meta_as, self.device.type
         try:
             return func(*args, **kwargs)
         finally:
-            autocast.meta = before
+            autocast.meta_as = before
 
     def enter(self, node: Node, results: list[Any], device: Device) -> Any:
         """Note that a node gives these results, one for every lane; returns the first."""

@@ -226,8 +226,8 @@ class _Own(Namespace):
 
     def __getattr__(self, name: str) -> Any:
         for found, make in ((name, _own), (name.removesuffix("_"), _own_write)):
-            op: Any = TABLE.get(found)
-            if is_op(op):
+            op: Any = TABLE[found] if is_op(TABLE.get(found)) else None
+            if op is not None:
                 return make(op).overloadpacket
         return super().__getattr__(name)
 

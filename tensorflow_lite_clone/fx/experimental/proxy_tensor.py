@@ -160,7 +160,7 @@ class PythonKeyTracer(Tracer):
             proxy.node.meta["val"] = fakes if type(value) is list else tuple(fakes)
             for number, item in enumerate(value):
                 if item is not None:
-                    self.track(item, proxy[number], constant)
+                    self.track(item, proxy[number], constant)  # type: ignore[index]
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -282,7 +282,7 @@ def track_tensor_tree(
 
 
 def dispatch_trace(
-    root: Module | Callable[..., Any], tracer: Tracer, concrete_args: tuple | None = None
+    root: Module | Callable[..., Any], tracer: Tracer, concrete_args: Any = None
 ) -> GraphModule:
     """The module of the graph that `tracer` traces of `root`."""
     graph = tracer.trace(root, concrete_args)

@@ -213,7 +213,7 @@ class _Whole:
             inputs = tuple([values[input_name] for input_name in partition.inputs])
             call = graph.call_module(partition.submod_name, inputs)
             for number, output in enumerate(partition.outputs):
-                values[output] = call if single else Proxy(call)[number].node
+                values[output] = call if single else Proxy(call)[number].node  # type: ignore[index]
         for node in self.nodes.values():
             if node.op == "output":
                 graph.output(map_arg(node.args[0], lambda used: values[used.name]))

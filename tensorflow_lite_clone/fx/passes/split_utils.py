@@ -120,7 +120,7 @@ def split_by_tags(
         inputs = tuple([values[node] for node in component.orig_inputs])
         call = main.call_module(component.name, inputs)
         for number, node in enumerate(component.orig_outputs):
-            values[node] = call if single else Proxy(call)[number].node
+            values[node] = call if single else Proxy(call)[number].node  # type: ignore[index]
     main.output(map_arg(output.args[0], values.__getitem__))
     main._codegen = gm.graph._codegen
     root = HolderModule({each.name: each.gm for each in components.values()})
