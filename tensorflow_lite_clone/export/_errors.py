@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from tensorflow_lite_clone.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
 _PACKAGE = str(Path(__file__).parents[1])
 
 #: What PyTorch adds to every error of its export.
@@ -18,14 +20,6 @@ class UserError(RuntimeError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message + _HINT)
-
-
-class ConstraintViolationError(RuntimeError):
-    """An example that is not in the range of its dynamic dimension."""
-
-
-class GuardOnDataDependentSymNode(RuntimeError):  # noqa: N818  PyTorch's name
-    """Control flow, or a size, that depends on the values of a tensor."""
 
 
 def place() -> str:

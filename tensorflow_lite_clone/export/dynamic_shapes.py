@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from tensorflow_lite_clone.export._arguments import Leaf, bound_arguments, leaves_of
-from tensorflow_lite_clone.export._errors import ConstraintViolationError, UserError
+from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
+from tensorflow_lite_clone.fx.experimental.symbolic_shapes import ConstraintViolationError
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_map
 
