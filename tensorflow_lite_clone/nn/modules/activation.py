@@ -13,6 +13,7 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.pointwise.elementary import sigmoid, tanh
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -58,13 +59,13 @@ class _Plain(Stateless):
 class Sigmoid(_Plain):
     """1 / (1 + exp(-x))."""
 
-    function = staticmethod(F.sigmoid)
+    function = staticmethod(sigmoid)
 
 
 class Tanh(_Plain):
     """The hyperbolic tangent."""
 
-    function = staticmethod(F.tanh)
+    function = staticmethod(tanh)
 
 
 class LogSigmoid(_Plain):
@@ -315,7 +316,7 @@ class _OverDim(Stateless):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.dim)
+        return type(self).function(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_OverDim):
