@@ -130,9 +130,9 @@ class PythonKeyTracer(Tracer):
 
     def _view_of_slot(self, tensor: Tensor) -> Any:
         """The proxy of a view, of a traced tensor, that no operation made; else the tensor."""
-        form = tensor.numel(), tensor.dtype, tensor.is_contiguous()
+        layout = tensor.numel(), tensor.dtype, tensor.is_contiguous()
         for other, proxy, constant in self._beginning.get(_address(tensor), ()):
-            if form[2] and form == (other.numel(), other.dtype, other.is_contiguous()):
+            if layout[2] and layout == (other.numel(), other.dtype, other.is_contiguous()):
                 arguments = (proxy, list(tensor.shape))
                 view = self.create_proxy("call_function", aten.view.default, arguments, {}, "view")
                 self.track(tensor, view, constant)
@@ -293,8 +293,8 @@ def dispatch_trace(
 def fake_signature(fn: Callable[..., Any], nargs: int) -> Callable[..., Any]:
     """`fn` as a function of `nargs` arguments ``arg0``, ``arg1``, ..."""
     names = ", ".join([f"arg{i}" for i in range(nargs)])
-    made: Callable[..., Any] = eval(f"lambda {names}: fn({names})", {"fn": fn})
-    return made
+    function: Callable[..., Any] = eval(f"lambda {names}: fn({names})", {"fn": fn})
+    return function
 
 
 def _has_plain_signature(function: Any) -> bool:
