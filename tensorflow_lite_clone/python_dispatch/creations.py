@@ -47,8 +47,8 @@ def _by_position(names: str, *overloads: str) -> _Normalizer:
 
     def normalize(args: tuple, kwargs: dict[str, Any]) -> tuple[str, tuple, dict[str, Any]]:
         values = [*args, *(kwargs.pop(name) for name in names.split() if name in kwargs)]
-        chosen = overloads[min(len(values), len(overloads)) - 1]
-        return chosen, tuple(values), kwargs
+        overload = overloads[min(len(values), len(overloads)) - 1]
+        return overload, tuple(values), kwargs
 
     return normalize
 
@@ -187,11 +187,11 @@ def _handlers() -> dict[str, _Handler]:
     for name, normalize in _FUNCTIONS.items():
         found[f"torch.{name}"] = _creation(normalize, of_another=False)
     for name, normalize in _OF_ANOTHER.items():
-        for place in ("torch", "torch.Tensor"):
-            found[f"{place}.{name}"] = _creation(normalize, of_another=True)
+        for prefix in ("torch", "torch.Tensor"):
+            found[f"{prefix}.{name}"] = _creation(normalize, of_another=True)
     for name, operation in _DRAWS.items():
-        for place in ("torch", "torch.Tensor"):
-            found[f"{place}.{name}"] = _draw(operation)
+        for prefix in ("torch", "torch.Tensor"):
+            found[f"{prefix}.{name}"] = _draw(operation)
     found.update({f"torch.{name}": _of_data for name in _OF_DATA})
     found["torch.Tensor.new_tensor"] = _new_of_data
     found.update({f"torch.Tensor.{name}": _read for name in _READS})

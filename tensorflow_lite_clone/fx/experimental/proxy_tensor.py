@@ -227,13 +227,13 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
 def _draws(func: OpOverload) -> bool:
     """Whether an operation's result is random."""
-    return any([part in func._opname for part in ("rand", "bernoulli", "normal", "dropout")])
+    return any([name in func._opname for name in ("rand", "bernoulli", "normal", "dropout")])
 
 
 def get_innermost_proxy_mode() -> ProxyTorchDispatchMode | None:
     """The innermost mode of this thread that traces, or None."""
     modes = _get_current_dispatch_mode_stack()
-    found = [each for each in modes if isinstance(each, ProxyTorchDispatchMode)]
+    found = [mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)]
     return found[-1] if found else None
 
 
@@ -347,8 +347,8 @@ def make_fx(
                 result = function(*args)
             return pytree.tree_map(tracer.proxy_of, result)
 
-        places = pytree.tree_map(lambda _: PH, args)
-        return dispatch_trace(run, tracer, tuple(places))
+        placeholders = pytree.tree_map(lambda _: PH, args)
+        return dispatch_trace(run, tracer, tuple(placeholders))
 
     return traced
 

@@ -184,7 +184,7 @@ class FxGraphDrawer:
         for kind, members in kinds:
             for name, tensor in members:
                 name = f"{called}.{name}"
-                label = f"{{{name}|op_code=get_{kind}\\l{_described(tensor)}}}"
+                label = f"{{{name}|op_code=get_{kind}\\l{_tensor_label(tensor)}}}"
                 self._add_box(dot, name, label, _OF_WEIGHTS)
                 dot.add_edge(name, called)
 
@@ -267,5 +267,5 @@ def _add_metadata(parts: list[str], meta: Any) -> None:
             _add_metadata(parts, each)
 
 
-def _described(tensor: Tensor) -> str:
+def _tensor_label(tensor: Tensor) -> str:
     return f"{tensor.dtype}{list(tensor.shape)}\\n"
