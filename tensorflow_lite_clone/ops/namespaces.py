@@ -28,6 +28,11 @@ class Namespace:
 namespaces: dict[str, Namespace] = {}
 
 
+def register(namespace: Namespace) -> None:
+    """Enter a namespace of its own kind."""
+    namespaces[namespace.name] = namespace
+
+
 def namespace(name: str) -> dict[str, Any]:
     """The members of a namespace, which is made if need be."""
     return namespaces.setdefault(name, Namespace(name)).members

@@ -25,7 +25,7 @@ from tensorflow_lite_clone.ops.namespaces import (
     OpOverload,
     OpOverloadPacket,
     aten,
-    namespaces,
+    register,
 )
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
@@ -232,7 +232,7 @@ class _Own(Namespace):
         return super().__getattr__(name)
 
 
-namespaces["tlc"] = _Own("tlc")
+register(_Own("tlc"))
 
 
 def raised(array: Any, backend: Any) -> Any:
