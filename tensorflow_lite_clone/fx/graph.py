@@ -83,7 +83,7 @@ class Graph:
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
         self._is_numbered = False
         self._graph_namespace = Namespace()

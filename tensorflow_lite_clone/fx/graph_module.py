@@ -134,7 +134,7 @@ class _WrappedCall:
         try:
             if self.cls_call is not None:
                 return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
+            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[arg-type]
         except Exception as error:
             frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_seen(each)]
             if frames and "eval_with_key" in frames[-1].filename:
