@@ -288,7 +288,7 @@ class Tracer(TracerBase):
         self.graph._codegen = codegen
 
         # Without annotations, which graphs would show.
-        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]
+        def call_with_leaves(*leaves):
             result = root_fn(*pytree.tree_unflatten(leaves, spec))
             values, out_spec = pytree.tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
