@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from tensorflow_lite_clone.compiler.dynamo import errors
 from tensorflow_lite_clone.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 _PACKAGE = str(Path(__file__).parents[1])
@@ -15,7 +16,7 @@ _PACKAGE = str(Path(__file__).parents[1])
 _HINT = "\n\nThe error above occurred when calling torch.export.export."
 
 
-class UserError(RuntimeError):
+class UserError(errors.UserError):
     """A program, or arguments of `export`, that cannot be exported as they are."""
 
     def __init__(self, message: str) -> None:

@@ -55,7 +55,7 @@ LAYERS: list[set[str]] = [
     {"testing"},
     {"amp", "func", "jit", "library", "overrides"},
     {"_subclasses"},
-    {"fx"},
+    {"compiler.dynamo.errors", "fx"},
     {"export"},
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"nn.parallel.distributed"},
