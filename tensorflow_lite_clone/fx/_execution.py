@@ -31,7 +31,8 @@ def _import(
     root, dot, rest = name.partition(".")
     if root != "torch" or level:
         return builtins.__import__(name, globals, locals, fromlist, level)
-    module = importlib.import_module(PACKAGE + dot + rest)
+    own = PACKAGE + dot + rest
+    module = importlib.import_module(own)
     return module if fromlist else sys.modules[PACKAGE]
 
 

@@ -50,11 +50,7 @@ _FUNCTIONAL = IN_PYTHON | frozenset(
     "einsum".split()
 )
 _ELSEWHERE = {
-    "torch.lobpcg": "torch._lobpcg.lobpcg",
     "torch.nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",
-    "torch.nn.functional.threshold": "torch.nn.functional._threshold",
-    "torch.pca_lowrank": "torch._lowrank.pca_lowrank",
-    "torch.svd_lowrank": "torch._lowrank.svd_lowrank",
 }
 
 
@@ -125,7 +121,9 @@ def type_name(kind: Any) -> str:
         return torch_name(kind) or f"{kind.__module__}.{kind.__qualname__}"
     if kind is ...:
         return "..."
-    return kind.__name__ if isinstance(kind, types.FunctionType) else repr(kind)
+    if isinstance(kind, types.FunctionType):
+        return kind.__name__
+    return repr(kind).replace(f"{Tensor.__module__}.{Tensor.__qualname__}", "torch.Tensor")
 
 
 def function_name(func: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import os
 import sys
 import traceback
 import warnings
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+_PACKAGE_FOLDER = str(Path(__file__).parent.parent)
 #: Hooks, each a list: of nodes that are replaced, made and erased, and of copies.
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 _COPIED = (
@@ -134,11 +136,19 @@ class _WrappedCall:
                 return self.cls_call(obj, *args, **kwargs)
             return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
         except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            if "eval_with_key" in frame.filename:
-                print(self._generate_error_message(frame), file=sys.stderr)
+            frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_seen(each)]
+            if frames and "eval_with_key" in frames[-1].filename:
+                print(self._generate_error_message(frames[-1]), file=sys.stderr)
                 raise error.with_traceback(None)  # noqa: B904
             raise
+
+
+def _is_seen(frame: traceback.FrameSummary) -> bool:
+    """Whether PyTorch has such a frame: it has none of functions, only of code and of modules."""
+    file = frame.filename
+    if file.startswith("<"):
+        return "eval_with_key" in file
+    return not file.startswith(_PACKAGE_FOLDER) or f"{os.sep}nn{os.sep}modules" in file
 
 
 @compatibility(is_backward_compatible=True)

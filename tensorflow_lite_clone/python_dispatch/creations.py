@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, get_default_device
-from tensorflow_lite_clone.core.interception import intercept, release, runners
+from tensorflow_lite_clone.core.interception import around_intercepted, intercept, release
 from tensorflow_lite_clone.core.torch_function import active_modes
 from tensorflow_lite_clone.python_dispatch.calls import call
 from tensorflow_lite_clone.tensor import Tensor
@@ -210,15 +210,15 @@ def seen_creations() -> Iterator[None]:
         handler = _HANDLERS.get(name)
         if handler is not None and mode.dispatch_modes and threading.get_ident() == thread:
             return handler(function, args, kwargs)
-        outer = runners[runners.index(run) + 1 :]
+        outer = around_intercepted[around_intercepted.index(run) + 1 :]
         return outer[0](function, name, args, kwargs) if outer else function(*args, **kwargs)
 
     active_modes.append(None)  # so that calls of plain tensors come here too
     intercept()
-    runners.insert(0, run)
+    around_intercepted.insert(0, run)
     try:
         yield
     finally:
-        runners.remove(run)
+        around_intercepted.remove(run)
         release()
         active_modes.pop()

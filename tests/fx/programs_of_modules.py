@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import pickle
 from typing import Any
 
@@ -136,13 +138,15 @@ def readable(lib: Any) -> list[Any]:
 
 
 def errors_in_code(lib: Any) -> list[Any]:
-    traced = lib.fx.symbolic_trace(lambda x, y: lib.relu(x) + y)
-    frames: list[Any] = []
-    try:
-        traced(lib.ones(2), "text")
-    except TypeError as raised:
-        frames.append(type(raised).__name__)
-    return frames
+    traced = lib.fx.symbolic_trace(lambda x, y: lib.relu(x) + y * 2)
+    inner = lib.fx.symbolic_trace(lib.nn.Sequential(lib.nn.Linear(2, 2)))
+    seen: list[Any] = []
+    for module, args in ((traced, (lib.ones(2), lib.ones(3))), (inner, (lib.ones(3),))):
+        shown = io.StringIO()
+        with contextlib.redirect_stderr(shown):
+            seen.append(error(module, *args)[0])
+        seen.append(shown.getvalue().partition("Call using")[2].splitlines())
+    return seen
 
 
 PROGRAMS = defined(globals())

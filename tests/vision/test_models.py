@@ -276,6 +276,16 @@ def test_extracted_features() -> None:
             np.testing.assert_allclose(array(results[name]), array(value), rtol=1e-8, atol=1e-9)
 
 
+def test_names_of_nodes() -> None:
+    def names(m: Any) -> Any:
+        extraction = importlib.import_module(f"{m.models.__name__}.feature_extraction")
+        narrow = narrow_resnet(m)
+        created = extraction.create_feature_extractor(narrow, ["layer1.0.relu_1", "flatten"])
+        return extraction.get_graph_node_names(narrow), created.code, narrow.training
+
+    same(names)
+
+
 def test_extraction_of_nothing() -> None:
     create = models.feature_extraction.create_feature_extractor
     model = tlc.nn.Sequential(tlc.nn.ReLU(), tlc.nn.Tanh())

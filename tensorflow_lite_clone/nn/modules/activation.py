@@ -13,6 +13,7 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty
+from tensorflow_lite_clone.ops.pointwise.elementary import sigmoid, tanh
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -58,13 +59,13 @@ class _Plain(Stateless):
 class Sigmoid(_Plain):
     """1 / (1 + exp(-x))."""
 
-    function = staticmethod(F.sigmoid)
+    function = staticmethod(sigmoid)
 
 
 class Tanh(_Plain):
     """The hyperbolic tangent."""
 
-    function = staticmethod(F.tanh)
+    function = staticmethod(tanh)
 
 
 class LogSigmoid(_Plain):
@@ -315,7 +316,7 @@ class _OverDim(Stateless):
         self.dim = dim
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.dim)
+        return type(self).function(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_OverDim):
@@ -463,9 +464,9 @@ class MultiheadAttention(Module):
         if swapped:
             same = key is value
             together = query is key
-            key = key.transpose(0, 1)
-            value = key if same else value.transpose(0, 1)
-            query = key if together else query.transpose(0, 1)
+            key = key.transpose(1, 0)
+            value = key if same else value.transpose(1, 0)
+            query = key if together else query.transpose(1, 0)
         out_proj = self.out_proj
         separate = not self._qkv_same_embed_dim
         output, weights = F.multi_head_attention_forward(
@@ -494,7 +495,7 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         if swapped:
-            output = output.transpose(0, 1)
+            output = output.transpose(1, 0)
             if same and together and not (self.training or output.requires_grad):
                 output = output.contiguous()  # as PyTorch's form for evaluation gives it
         return output, weights
