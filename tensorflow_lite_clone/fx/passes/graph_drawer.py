@@ -246,11 +246,11 @@ def _text(arg: Any) -> str:
     if isinstance(arg, Node):
         return f"%{arg.name}"
     if isinstance(arg, list | tuple):
-        items = ", ".join([_text(each) for each in arg[:8]])
+        items = ", ".join([_text(value) for value in arg[:8]])
         more = f", ...[total_len={len(arg)}]" if len(arg) > 8 else ""
         return f"[{items}{more}]" if isinstance(arg, list) else f"({items}{more})"
     if isinstance(arg, dict):
-        return "{" + ", ".join([f"{key}: {_text(each)}" for key, each in arg.items()]) + "}"
+        return "{" + ", ".join([f"{key}: {_text(value)}" for key, value in arg.items()]) + "}"
     return str(arg)
 
 
@@ -263,8 +263,8 @@ def _add_metadata(parts: list[str], meta: Any) -> None:
             f"stride={meta.stride}\\n",
         ]
     elif isinstance(meta, list | tuple | dict):
-        for each in meta.values() if isinstance(meta, dict) else meta:
-            _add_metadata(parts, each)
+        for value in meta.values() if isinstance(meta, dict) else meta:
+            _add_metadata(parts, value)
 
 
 def _tensor_label(tensor: Tensor) -> str:
