@@ -29,7 +29,7 @@ class immutable_list(list[_T]):  # noqa: N801  PyTorch's name
     [1, 2]
     """
 
-    __delitem__ = __iadd__ = __imul__ = __setitem__ = _no_mutation  # type: ignore[assignment]
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _no_mutation
     append = clear = extend = insert = pop = remove = reverse = sort = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -42,8 +42,8 @@ class immutable_list(list[_T]):  # noqa: N801  PyTorch's name
 class immutable_dict(dict[_K, _V]):  # noqa: N801  PyTorch's name
     """A dictionary that cannot be changed; TypeError where one tries."""
 
-    __delitem__ = __ior__ = __setitem__ = _no_mutation  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _no_mutation  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _no_mutation
+    clear = pop = popitem = setdefault = update = _no_mutation
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
