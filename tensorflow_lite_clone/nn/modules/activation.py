@@ -49,9 +49,7 @@ __all__ = [
 ]
 
 
-class _Plain(Stateless):
-    """A function without options."""
-
+class _Plain(Stateless):  # a function without options
     def forward(self, input: Tensor) -> Tensor:
         return type(self).function(input)
 
