@@ -1,7 +1,7 @@
 """Storage: one array on a device, with the version counter that guards saved values.
 
-Whoever computes may lay a result as suits it (see `Free`): what reads ``storage.array`` gets an
-array that lies as the tensor's strides say, what reads ``storage.laid`` gets it as it lies.
+Whoever computes may lay a result as suits it (see `LazyStorage`): what reads ``storage.array`` gets
+an array that lies as the tensor's strides say, what reads ``storage.physical`` gets it as it lies.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Storage:
     __slots__ = ("__weakref__", "array", "backend", "root", "version")
 
     array: Any
-    laid: Any  # the same slot: `array`, except where the storage is `Free`
+    physical: Any  # the same slot: `array`, except where the storage is `LazyStorage`
     backend: Any  # a backend asks its own for more than `protocols.Backend` has
     version: int
     root: Storage | None
@@ -50,7 +50,7 @@ class Storage:
         self.backend = backend
         self.root = root
         self.version = 0
-        if root is not None and type(root) is Lent:
+        if root is not None and type(root) is ReleasableStorage:
             root.views.add(self)
         if on_storage:
             for created in on_storage:
@@ -69,29 +69,29 @@ class Storage:
                 written(root)
 
 
-Storage.laid = vars(Storage)["array"]
+Storage.physical = vars(Storage)["array"]
 
 
-class Free(Storage):
+class LazyStorage(Storage):
     """A storage whose tensor is told to be row-major, and whose array lies channels_last.
 
     Kernels for images are fastest with the channels next to each other, so what they make stays
     so from one to the next. No view of it exists yet, and nobody has seen an address: the first
     read of `array` (by a view, an export, an op that is not of any layout) makes it an ordinary
     storage with a row-major copy. Ops of any layout and whoever asks for shape or dtype read
-    `laid`.
+    `physical`.
     """
 
     __slots__ = ()
 
     @property
     def array(self) -> Any:
-        return _settled(self)
+        return _materialized(self)
 
     @array.setter
     def array(self, array: Array) -> None:
-        with _settling:
-            self.laid = array
+        with _materializing:
+            self.physical = array
             self.__class__ = Storage  # type: ignore[assignment]
 
 
@@ -119,71 +119,71 @@ class _Own(threading.local):
 
     @staticmethod
     def _is_free(storage: Storage | None) -> bool:
-        return storage.__class__ is Free
+        return storage.__class__ is LazyStorage
 
 
 _own = _Own()
-_settling = locks.reentrant_lock()
+_materializing = locks.reentrant_lock()
 
 
-#: Free storages that were made while a graph was captured, and that graph.
+#: Lazy storages that were made while a graph was captured, and that graph.
 _captured: WeakKeyDictionary[Storage, Any] = WeakKeyDictionary()
 
 
-def _settled(storage: Storage) -> Any:
-    with _settling:  # another thread may have been first
-        laid = storage.laid
-        if storage.__class__ is Free:
+def _materialized(storage: Storage) -> Any:
+    with _materializing:  # another thread may have been first
+        physical = storage.physical
+        if storage.__class__ is LazyStorage:
             graph = _captured[storage]() if storage in _captured else None
             if graph is not capture.state.graph and graph in capture.running:
                 raise RuntimeError(
                     "another thread captures the work that makes this tensor: it has no values yet"
                 )
-            if not storage.backend.is_contiguous(laid):
-                laid = storage.backend.settled(laid)
+            if not storage.backend.is_contiguous(physical):
+                physical = storage.backend.settled(physical)
                 conversions["settled"] += 1
-            storage.array = laid
-        return laid
+            storage.array = physical
+        return physical
 
 
-def settle_all() -> None:
+def materialize_all() -> None:
     """Make every free storage of this thread an ordinary one."""
     for storage in _own.free():
-        _settled(storage)
+        _materialized(storage)
 
 
-def leave_free(storages: Iterable[Storage]) -> None:
+def keep_lazy(storages: Iterable[Storage]) -> None:
     """Let storages stay free where captures begin and end: those that captured work alone reads."""
     _own.leave(storages)
 
 
-def _settle_around_a_capture() -> None:
+def _materialize_around_a_capture() -> None:
     """Before it, as what is copied for good must not be copied again by replays; and at its end, as
     later copies would not see what replays write."""
     outside = capture.state.graph is None
     backends = {storage.backend for storage in _own.free()} if outside else ()
     for backend in backends:
         backend.synchronize()  # they may be the work of any stream
-    settle_all()
+    materialize_all()
     for backend in backends:
         backend.synchronize()  # and any stream may read the copies, which this one makes
 
 
-capture.on_boundary.append(_settle_around_a_capture)
+capture.on_boundary.append(_materialize_around_a_capture)
 
 
 @contextmanager
-def lying_as_told() -> Iterator[None]:
+def contiguous_storages() -> Iterator[None]:
     """While this is open no storage is free: for tracers, which know arrays by identity."""
     before, flags.free_layouts = flags.free_layouts, False
-    settle_all()
+    materialize_all()
     try:
         yield
     finally:
         flags.free_layouts = before
 
 
-def freely(array: Array, backend: Backend, inputs: Any = ()) -> Storage:
+def lazily_contiguous(array: Array, backend: Backend, inputs: Any = ()) -> Storage:
     """The storage of what an op of any layout made from `inputs`, storages or None.
 
     It is free where the array is channels_last, and none of the inputs is told to be.
@@ -198,16 +198,20 @@ def freely(array: Array, backend: Backend, inputs: Any = ()) -> Storage:
     if contiguous and not last:
         return made
     for storage in inputs:
-        if storage is not None and storage.__class__ is not Free and _is_last(storage.laid):
+        if (
+            storage is not None
+            and storage.__class__ is not LazyStorage
+            and _is_last(storage.physical)
+        ):
             return made
     if contiguous:  # one order as well as the other, as axes have length 1: only strides differ
         made.array = backend.F.as_strided(array, array.shape, contiguous_strides(array.shape))
     elif last:
-        made.__class__ = Free
+        made.__class__ = LazyStorage
         _own.add(made)
         if capture.state.graph is not None:
             _captured[made] = ref(capture.state.graph)
-    elif any([storage.__class__ is Free for storage in inputs]):
+    elif any([storage.__class__ is LazyStorage for storage in inputs]):
         made.array = backend.F.copy(array)
         conversions["settled"] += 1
     return made
@@ -215,9 +219,9 @@ def freely(array: Array, backend: Backend, inputs: Any = ()) -> Storage:
 
 def strides_of(storage: Storage) -> tuple[int, ...]:
     """The strides, in elements, that the storage is told to have."""
-    if storage.__class__ is Free:
-        return contiguous_strides(storage.laid.shape)
-    strides: tuple[int, ...] = storage.backend.strides(storage.laid)
+    if storage.__class__ is LazyStorage:
+        return contiguous_strides(storage.physical.shape)
+    strides: tuple[int, ...] = storage.backend.strides(storage.physical)
     return strides
 
 
@@ -227,7 +231,7 @@ def offset_of(storage: Storage) -> int:
         return 0
     F = storage.backend.F
     distance: int = F.address(storage.array) - F.address(storage.root.array)
-    itemsize: int = storage.laid.dtype.itemsize
+    itemsize: int = storage.physical.dtype.itemsize
     return distance // itemsize
 
 
@@ -255,7 +259,7 @@ def _is_last(array: Any) -> bool:
     return array.ndim == 4 and is_channels_last(array.shape, array.strides)
 
 
-def as_laid(storages: Any) -> list[Any]:
+def in_physical_layout(storages: Any) -> list[Any]:
     """The arrays of storages (or None), as they lie; settled where that would show.
 
     An operand that lies in an order of its own is told to, and may give it to the result. One that
@@ -264,14 +268,14 @@ def as_laid(storages: Any) -> list[Any]:
     arrays: list[Any] = []
     shapes = []
     for storage in storages:
-        array: Any = None if storage is None else storage.laid
+        array: Any = None if storage is None else storage.physical
         arrays.append(array)
-        if storage.__class__ is Free:
+        if storage.__class__ is LazyStorage:
             shapes.append(array.shape)
     if len(shapes) in (0, len(arrays)):
         return arrays
     for place, storage in enumerate(storages):
-        if storage is None or storage.__class__ is Free or arrays[place].ndim < 2:
+        if storage is None or storage.__class__ is LazyStorage or arrays[place].ndim < 2:
             continue
         if not storage.backend.is_contiguous(arrays[place]):
             return [None if storage is None else storage.array for storage in storages]
@@ -288,19 +292,19 @@ def _brought_last(array: Array, backend: Backend) -> Any:
     return backend.F.restride(array, strides=strides)
 
 
-def as_told(g: Any, like: Storage) -> Any:
+def in_logical_layout(g: Any, like: Storage) -> Any:
     """The gradient of what `like` holds, channels_last where that is told to be, else row-major."""
     backend = like.backend
-    wanted = like.__class__ is not Free and _is_last(like.laid)
+    wanted = like.__class__ is not LazyStorage and _is_last(like.physical)
     if _is_last(g) is wanted:
         return g
     conversions["packed" if wanted else "settled"] += 1
     if wanted:
-        return backend.F.restride(g, strides=backend.strides(like.laid))
+        return backend.F.restride(g, strides=backend.strides(like.physical))
     return backend.F.copy(g)
 
 
-class Absent:
+class FreedArray:
     """Stands for an array that was given up; any use of it is a RuntimeError."""
 
     __slots__ = ("_reason",)
@@ -316,7 +320,7 @@ class Absent:
         raise RuntimeError(self._reason)
 
 
-class Lent(Storage):
+class ReleasableStorage(Storage):
     """A storage whose array can be given up for a while, though tensors and graphs point to it.
 
     What a graph saved are storages. So once the array is given up here and in the views, nothing
@@ -331,20 +335,20 @@ class Lent(Storage):
         self.views: WeakSet[Storage] = WeakSet()
         self._windows: list[tuple[Any, tuple]] = []
 
-    def give_up(self, reason: str) -> None:
-        """Drop the array; until `put_back` every use is a RuntimeError that says `reason`."""
+    def release(self, reason: str) -> None:
+        """Drop the array; until `restore` every use is a RuntimeError that says `reason`."""
         start = self.backend.F.address(self.array)
-        absent = Absent(reason)
+        absent = FreedArray(reason)
         for view in self.views:
             array = view.array
-            if type(array) is not Absent:
+            if type(array) is not FreedArray:
                 offset = self.backend.F.address(array) - start if array.size else 0
                 window = array.shape, self.backend.strides(array), offset, array.dtype
                 self._windows.append((ref(view), window))
                 view.array = absent
         self.array = absent
 
-    def put_back(self, array: Array) -> None:
+    def restore(self, array: Array) -> None:
         """Let the storage and its views lie in `array`, which holds the same values."""
         F = self.backend.F
         line = F.reshape(array, (-1,))

@@ -45,10 +45,10 @@ if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 if ACCELERATED:
     from tensorflow_lite_clone.backends.numba import norms
-    from tensorflow_lite_clone.dispatch.table import leasts
+    from tensorflow_lite_clone.dispatch.table import min_sizes
 
     # The tests' arrays are small.
-    leasts.update({key: 1 for key in leasts if key[1] == "numba"})
+    min_sizes.update({key: 1 for key in min_sizes if key[1] == "numba"})
     norms.LEAST_SPACE = 1
 
 

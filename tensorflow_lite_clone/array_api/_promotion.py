@@ -28,7 +28,7 @@ def common_dtype(*values: Any) -> DType:
 
 def promoted_pair(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
     """Two arrays, each cast to their common dtype."""
-    if x1._storage.laid.dtype is x2._storage.laid.dtype:
+    if x1._storage.physical.dtype is x2._storage.physical.dtype:
         return x1, x2
     dtype = promoted(x1.dtype, x2.dtype)
     return cast(x1, dtype), cast(x2, dtype)

@@ -20,7 +20,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
     Negative indices count from the end.
     """
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axis = axis_of_line("take", axis, len(shape))
     return apply(IndexSelect, x, cast(indices, int64), axis=axis, shape=shape)
 

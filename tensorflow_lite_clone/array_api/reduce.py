@@ -26,7 +26,7 @@ from tensorflow_lite_clone.tensor import Tensor
 def _wide(x: Tensor, dtype: DType | None) -> DType | None:
     """`dtype`, or that of sums and products of integers; None for that of `x`."""
     if dtype is None and is_integral(x):
-        return uint64 if x._storage.laid.dtype.kind == "u" else int64
+        return uint64 if x._storage.physical.dtype.kind == "u" else int64
     return dtype
 
 
@@ -36,7 +36,7 @@ def sum(
 ) -> Tensor:
     """The sum over `axis`; that of integers has 64 bits unless `dtype` says otherwise."""
     dtype = _wide(x, dtype)
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     return apply(reductions.Sum, x, axis=axes, keepdims=keepdims, dtype=dtype, shape=shape)
 
@@ -45,7 +45,7 @@ def sum(
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis`; that of integers has the default dtype."""
     x = as_floating(x)
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     return apply(reductions.Mean, x, axis=axes, keepdims=keepdims, shape=shape)
 
@@ -67,7 +67,7 @@ def prod(
 @word
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The largest element over `axis`."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     return apply(extremes.Amax, x, axis=axes, keepdims=keepdims, shape=shape)
 
@@ -75,7 +75,7 @@ def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
 @word
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The smallest element over `axis`."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     return apply(extremes.Amin, x, axis=axes, keepdims=keepdims, shape=shape)
 
@@ -98,7 +98,7 @@ def std(
 
 def _spread(op: Any, x: Tensor, axis: Any, correction: float, keepdims: bool) -> Tensor:
     x = as_floating(x)
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     if reduced_count(shape, axes) <= correction:
         return mean(real(x), axis=axes, keepdims=keepdims) * math.nan

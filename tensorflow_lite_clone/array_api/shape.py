@@ -65,7 +65,7 @@ def expand_dims(x: Tensor, /, axis: Any) -> Tensor:
 @word
 def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     """Without the dimensions `axis`; ValueError unless their size is one."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axes = several_axes(axis, len(shape))
     if any([shape[a] != 1 for a in axes]):
         raise ValueError(f"squeeze: dimensions {axis} of shape {tuple(shape)} must have size one")
@@ -200,7 +200,7 @@ def copy(x: Tensor, /) -> Tensor:
 def as_strided(x: Tensor, shape: tuple, strides: tuple, offset: int = 0) -> Tensor:
     """A view of any geometry; `offset` counts from x's first element."""
     storage = x._storage
-    source = (storage.laid.shape, storage.backend.strides(storage.array))
+    source = (storage.physical.shape, storage.backend.strides(storage.array))
     return apply_view(
         slices.AsStrided, x, shape=tuple(shape), strides=tuple(strides), offset=offset,
         source=source,

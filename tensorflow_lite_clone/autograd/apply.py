@@ -35,7 +35,13 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import in_order
 from tensorflow_lite_clone.dispatch.stored import REFUSALS, calculated
 from tensorflow_lite_clone.dispatch.table import prepared
-from tensorflow_lite_clone.storage import Free, Lent, Storage, as_laid, freely
+from tensorflow_lite_clone.storage import (
+    LazyStorage,
+    ReleasableStorage,
+    Storage,
+    in_physical_layout,
+    lazily_contiguous,
+)
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
 if TYPE_CHECKING:
@@ -50,10 +56,10 @@ def wrap(array: Array, backend: Backend, root: Storage | None = None) -> Tensor:
 
 
 def wrap_freely(array: Array, backend: Backend, inputs: Any = ()) -> Tensor:
-    """`wrap` for what an op of any layout made of `inputs`, and for gradients; see `Free`."""
+    """`wrap` for what a layout-agnostic op made of `inputs`, and gradients; see `LazyStorage`."""
     if type(array) is not backend.array_type:
         array = backend.asarray(array)
-    return new_tensor(freely(array, backend, inputs))
+    return new_tensor(lazily_contiguous(array, backend, inputs))
 
 
 def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
@@ -64,7 +70,7 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
     holders: dict[int, Storage] = {}
     for storage in given:
         root = storage.root or storage
-        holders[id(_memory(root.laid))] = root
+        holders[id(_memory(root.physical))] = root
     results = [g if isinstance(g, Tensor) else None for g in found]  # a sparse gradient is one
     # What owns its memory comes before its views, whatever the order they were asked for in.
     present = [
@@ -85,7 +91,7 @@ def wrap_gradients(found: list, backends: list, told: list, given: Any) -> list:
             root = holders.setdefault(id(memory if whole else array), made)
         if root is not made:
             made.root = root
-            if type(root) is Lent:
+            if type(root) is ReleasableStorage:
                 root.views.add(made)
         results[place] = tensor
     return results
@@ -104,7 +110,7 @@ def wrap_outputs(
     root = None
     if op.view:
         root = storages[0].root or storages[0]
-    if op.any_layout:
+    if op.layout_agnostic:
         outputs = tuple([wrap_freely(array, backend, storages) for array in results])
     else:
         outputs = tuple([wrap(array, backend, root) for array in results])
@@ -248,8 +254,9 @@ def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict)
 NAMES: dict[str, Any] = {
     each.__name__: each
     for each in (
-        Free, Lent, MultiOutputNode, Node, Storage, Tensor, View, as_laid, calculated, current_edge,
-        edges_of, freely, in_order, pack_all, prepared, together, wrap_outputs,
+        LazyStorage, MultiOutputNode, Node, ReleasableStorage, Storage, Tensor, View, calculated,
+        current_edge, edges_of, in_order, in_physical_layout, lazily_contiguous, pack_all,
+        prepared, together, wrap_outputs,
     )
 } | {
     "NOTHING": [],
@@ -275,14 +282,14 @@ for tensor in inputs:
             if backend is not None:
                 return apply(op, *together(inputs, op), **parameters)
             backend = storage.backend
-        array = storage.laid
+        array = storage.physical
     storages.append(storage)
     arrays.append(array)
 if backend is None:
     raise RuntimeError(f"'{op.name}' expected at least one tensor")
 if backend.lays:
-    if op.any_layout:
-        arrays = as_laid(storages)
+    if op.layout_agnostic:
+        arrays = in_physical_layout(storages)
     else:
         arrays = [None if storage is None else storage.array for storage in storages]
 """
@@ -332,7 +339,7 @@ apply_unary = define_form(
     ROW_MAJOR,
     "`apply` for a differentiable op with one input and one row-major output that is no view.",
     "parameters",
-    unless=["x_storage.__class__ is Free"],
+    unless=["x_storage.__class__ is LazyStorage"],
     scope=NAMES,
 )
 apply_binary = define_form(

@@ -101,8 +101,8 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
     have, wanted = elements._storage, self._storage
     if (
         have.backend is wanted.backend
-        and have.laid.dtype is wanted.laid.dtype
-        and grad.shape == wanted.laid.shape
+        and have.physical.dtype is wanted.physical.dtype
+        and grad.shape == wanted.physical.shape
         and grad is not self
     ):
         self._grad = grad

@@ -61,8 +61,8 @@ elif result.ndim > 1 and not backend.is_contiguous(result):
 ELEMENTWISE = f"""
 if {{lead}}_array.ndim > 1 and not backend.is_contiguous({{lead}}_array):
     result = in_order(op, backend, result, {{arrays}}, {{parameters}}){_AS_ARRAY}{_STORAGE}
-if {{lead}}_storage.__class__ is Free:
-    made = freely(result, backend, {{storages}}){_OUTPUT}"""
+if {{lead}}_storage.__class__ is LazyStorage:
+    made = lazily_contiguous(result, backend, {{storages}}){_OUTPUT}"""
 
 #: The first of several results; the others are for the gradient alone.
 FIRST = f"""
@@ -78,7 +78,10 @@ if result.__class__ is tuple:
     return wrap_outputs(op, inputs, backend, result, storages, parameters)
 if op.view:
     return view_of(op, inputs[0], result, parameters){_AS_ARRAY}
-made = freely(result, backend, storages) if op.any_layout else Storage(result, backend){_OUTPUT}"""
+if op.layout_agnostic:
+    made = lazily_contiguous(result, backend, storages)
+else:
+    made = Storage(result, backend){_OUTPUT}"""
 
 #: A result that is a view of the one input, and remembers how it was taken.
 VIEW = f"""
@@ -86,7 +89,7 @@ root = x_storage.root
 if root is None:
     root = x_storage{_STORAGE}
 made.root = root
-if root.__class__ is Lent:
+if root.__class__ is ReleasableStorage:
     root.views.add(made){_OUTPUT}
 if op.differentiable:
     output._view = view = new(View)
@@ -231,7 +234,7 @@ def node_text(
 
     The inputs `numbers` are constants where they have no storage.
     """
-    one = "tuple([made.laid.{} for made in outputs])" if several else "made.laid.{}"
+    one = "tuple([made.physical.{} for made in outputs])" if several else "made.physical.{}"
     constant = "if {x}_storage is None:\n    {x}_storage = Storage({x}_array, backend)"
     return fill(
         _NODE,

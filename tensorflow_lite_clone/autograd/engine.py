@@ -25,7 +25,7 @@ from tensorflow_lite_clone.core.shape import reduced_axes
 from tensorflow_lite_clone.core.strides import gradient_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.result_layout import laid_out
-from tensorflow_lite_clone.storage import Storage, as_told, strides_of
+from tensorflow_lite_clone.storage import Storage, in_logical_layout, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
 _new = object.__new__
@@ -34,7 +34,7 @@ _accumulating = locks.lock()
 
 
 class _Current(threading.local):
-    walk: _Walk | None = None
+    walk: _BackwardPass | None = None
     passes = 0  # backward passes begun so far
 
 
@@ -63,7 +63,7 @@ def run_backward(
     """
     outer, recorded_outside = current.walk, mode.grad
     current.passes += 1
-    current.walk = walk = _Walk(retain_graph, create_graph, wanted, accumulate)
+    current.walk = walk = _BackwardPass(retain_graph, create_graph, wanted, accumulate)
     mode.grad = create_graph if recording is None else recording
     try:
         captured = walk.run(roots)
@@ -85,7 +85,7 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     current.walk.callbacks.append(callback)
 
 
-class _Walk:
+class _BackwardPass:
     """The state of one backward pass.
 
     ``pending[node]`` holds, for each of the node's outputs, the gradient that arrived so far and
@@ -121,18 +121,18 @@ class _Walk:
             if edge[0] in self.useful:
                 if isinstance(g, Tensor) and g.is_sparse:
                     self._meet_sparse()
-                self._arrive(edge[0], edge[1], g, False)
+                self._accumulate_input_grad(edge[0], edge[1], g, False)
         for edge, _ in roots:
             if edge[0] in missing:
-                self._settle(edge[0])
+                self._finish_leaf(edge[0])
         while nodes:
             node = nodes.pop()
             slot = pending.pop(node, None)
             if slot is not None:
-                self._visit(node, slot)
+                self._run_node(node, slot)
             for edge in node.edges:
                 if edge is not None and edge[0] in missing:
-                    self._settle(edge[0])
+                    self._finish_leaf(edge[0])
         return self.captured
 
     def _plan(self, starts: list) -> list:
@@ -177,7 +177,7 @@ class _Walk:
                 useful.add(node)
         return [node for node in nodes if node in useful]
 
-    def _arrive(self, node: Any, index: int, g: Any, owned: bool) -> None:
+    def _accumulate_input_grad(self, node: Any, index: int, g: Any, owned: bool) -> None:
         slot = self.pending.get(node)
         if slot is None:
             if not node.multi_output:
@@ -199,7 +199,7 @@ class _Walk:
             slot[index] = backend.add(present, g)
             slot[index + 1] = not self.create_graph
 
-    def _settle(self, leaf: Any) -> None:
+    def _finish_leaf(self, leaf: Any) -> None:
         """Count one arrival (or its absence) at a leaf, and finish the leaf after the last."""
         missing = self.missing
         left = missing[leaf] = missing[leaf] - 1
@@ -216,7 +216,7 @@ class _Walk:
         elif g is not None:
             self._accumulate(leaf, g, owned)
 
-    def _visit(self, node: Any, slot: list) -> None:
+    def _run_node(self, node: Any, slot: list) -> None:
         """Compute a node's input gradients and hand them on."""
         create_graph = self.create_graph
         saved = node.saved
@@ -260,7 +260,7 @@ class _Walk:
                 or (child in shared and _is_fresh(node, gx, position, results, grads, saved))
             )
             if child in pending or child.multi_output:
-                self._arrive(child, index, gx, owned)
+                self._accumulate_input_grad(child, index, gx, owned)
             else:
                 pending[child] = [gx, owned]
         if not self.retain_graph and node.saved:
@@ -378,8 +378,8 @@ class _Walk:
                 if not owned or type(g) is not backend.array_type:
                     g = backend.F.copy(g)
                 if backend.lays and len(g.shape) == 4:
-                    g = as_told(g, tensor._storage)
-                owner = tensor._storage.laid  # given up, it is row-major
+                    g = in_logical_layout(g, tensor._storage)
+                owner = tensor._storage.physical  # given up, it is row-major
                 if not (
                     backend.is_contiguous(g)
                     and (type(owner) is not backend.array_type or backend.is_contiguous(owner))
@@ -399,7 +399,7 @@ class _Walk:
                         created(made)
             else:
                 storage = present._storage
-                storage.laid = backend.add_to(storage.laid, g)
+                storage.physical = backend.add_to(storage.physical, g)
                 storage.bump()
         if tensor._post_accumulate_hooks:
             for hook in list(tensor._post_accumulate_hooks.values()):
@@ -463,7 +463,7 @@ def _total(present: Tensor, g: Tensor) -> Tensor:
 def _copied(g: Tensor, leaf: Tensor) -> Tensor:
     """A recorded copy of a gradient, which lies in memory as the leaf's do."""
     storage = leaf._storage
-    strides = gradient_strides(storage.laid.shape, strides_of(storage))
+    strides = gradient_strides(storage.physical.shape, strides_of(storage))
     copy: Tensor = recorded(storage.backend).restride(g, strides=strides)
     return copy
 
@@ -495,6 +495,6 @@ def _is_fresh(node: Any, gx: Any, position: int, results: Any, grads: list, save
                 return False
     if saved:
         for storage in saved:
-            if isinstance(storage, Storage) and gx is storage.laid:
+            if isinstance(storage, Storage) and gx is storage.physical:
                 return False
     return True

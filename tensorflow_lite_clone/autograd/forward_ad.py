@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tensorflow_lite_clone.autograd.levels import (
     Level,
-    Passage,
+    LevelBoundary,
     check_tangent,
     depends_on,
     forward_products,
@@ -106,7 +106,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     dual.variables.append(variable)
     dual.tangents.append(recorded(tensor._storage.backend).astype(tangent, tensor.dtype))
     alias = new_tensor(variable._storage)
-    alias._edge = (Passage(alias, variable._edge), 0)
+    alias._edge = (LevelBoundary(alias, variable._edge), 0)
     return alias
 
 

@@ -209,7 +209,7 @@ def _record(
     node.parameters = {}
     node.sequence = next_sequence_number()
     node.slots = [
-        (x._storage.laid.shape, x._storage.laid.dtype, x._storage.backend)
+        (x._storage.physical.shape, x._storage.physical.dtype, x._storage.backend)
         if isinstance(x, Tensor)
         else None
         for x in args
@@ -232,8 +232,12 @@ def _record(
     context._node = weakref.ref(node)  # a strong reference would be a cycle
     node.backends = tuple([v._storage.backend if isinstance(v, Tensor) else None for v in outputs])
     node.backend = next(backend for backend in node.backends if backend is not None)
-    node.shapes = tuple([v._storage.laid.shape if isinstance(v, Tensor) else None for v in outputs])
-    node.dtypes = tuple([v._storage.laid.dtype if isinstance(v, Tensor) else None for v in outputs])
+    node.shapes = tuple(
+        [v._storage.physical.shape if isinstance(v, Tensor) else None for v in outputs]
+    )
+    node.dtypes = tuple(
+        [v._storage.physical.dtype if isinstance(v, Tensor) else None for v in outputs]
+    )
     for index, value in enumerate(outputs):
         if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:
             continue

@@ -91,10 +91,10 @@ class SavedTensor:
         if not isinstance(storage, Storage):
             storage = storage.storage()  # unpack
         elif storage.current_version() != self.version:
-            name = storage.backend.dtypes[storage.laid.dtype].short_name
+            name = storage.backend.dtypes[storage.physical.dtype].short_name
             raise RuntimeError(
                 "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [torch.{name}Tensor {list(storage.laid.shape)}], saved by "
+                f"inplace operation: [torch.{name}Tensor {list(storage.physical.shape)}], saved by "
                 f"{node.name()}, is at version {storage.current_version()}; expected version "
                 f"{self.version} instead. Hint: enable anomaly detection to find the operation "
                 "that failed to compute its gradient, with "

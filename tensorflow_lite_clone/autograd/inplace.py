@@ -71,7 +71,7 @@ class ViewScatter(Op):
 
 
 def _follow(F: Namespace, chain: tuple, x: Any, strides: tuple | None = None) -> Any:
-    if strides is not None and any([link[0].by_strides for link in chain]):
+    if strides is not None and any([link[0].stride_dependent for link in chain]):
         x = F.restride(x, strides=strides)
     for op, parameters, _ in chain:
         x = F.run(op, x, **parameters)
@@ -102,7 +102,7 @@ def apply_inplace(
     if direct is None:
         write(target, result)
     else:
-        if not op.writes_expanded:
+        if not op.allows_overlapping_writes:
             check_writable(arrays[0])
         call = backend.guarded(backend.foreign(direct))
         call = partial(call, backend.F, *arrays, **parameters)
@@ -198,7 +198,7 @@ def check_inplace(target: Tensor, recorded: bool) -> None:
 
 def check_result(name: str, target: Tensor, result: Any, backend: Backend) -> None:
     """Raise RuntimeError when `result` does not fit into `target`."""
-    array = target._storage.laid
+    array = target._storage.physical
     if result.shape != array.shape:
         raise RuntimeError(
             f"{name}_: output with shape {list(array.shape)} doesn't match the broadcast shape "
@@ -225,8 +225,8 @@ def check_writable(array: Any) -> None:
 def write(target: Tensor, value: Any) -> None:
     """Copy an array or number into the tensor's memory and count the write."""
     storage = target._storage
-    check_writable(storage.laid)
-    write_array(storage.backend, storage.laid, value)
+    check_writable(storage.physical)
+    write_array(storage.backend, storage.physical, value)
     storage.bump()
 
 
@@ -252,14 +252,14 @@ def record_inplace(
     if view is None:
         before = target._edge
         record(target, op, backend, edges, mask, storages, parameters)
-        _age_aliases(target)
+        _invalidate_aliases(target)
         if target._retains_grad:
             move_retained(target, before)
         return
-    part = wrap(target._storage.laid, backend)
+    part = wrap(target._storage.physical, backend)
     part._storage = target._storage  # a saved output must see later writes
     record(part, op, backend, edges, mask, storages, parameters)
-    _age_aliases(part)
+    _invalidate_aliases(part)
     record_in_base(view, part)
 
 
@@ -277,7 +277,7 @@ def record_in_base(view: View, part: Tensor) -> None:
     view.version = -1  # its edge is stale now
 
 
-def _age_aliases(target: Tensor) -> None:
+def _invalidate_aliases(target: Tensor) -> None:
     """Let backward notice saved inputs that the write has changed, as ``x`` in ``y.mul_(x)``
     where `x` shares memory with `y`."""
     storage = target._storage

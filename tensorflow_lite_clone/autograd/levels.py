@@ -62,7 +62,7 @@ def reaches_variables(tensors: Iterable[Tensor]) -> bool:
     return False
 
 
-class Passage(GraphNode):
+class LevelBoundary(GraphNode):
     """Hands gradients on: what comes after a source, where a variable may be written to."""
 
     __slots__ = ("edges", "saved")
@@ -71,7 +71,7 @@ class Passage(GraphNode):
 
     def __init__(self, tensor: Tensor, edge: Any) -> None:
         self.backend = tensor._storage.backend
-        self.shapes, self.dtypes = tensor._storage.laid.shape, tensor._storage.laid.dtype
+        self.shapes, self.dtypes = tensor._storage.physical.shape, tensor._storage.physical.dtype
         self.sequence = next_sequence_number()
         self.edges, self.saved = (edge,), ()
 

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.table import run
-from tensorflow_lite_clone.storage import Storage, freely
+from tensorflow_lite_clone.storage import Storage, lazily_contiguous
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Leaf(GraphNode):
         """Take over shape, dtype and device of the tensor's present storage."""
         storage = tensor._storage
         self.backend = storage.backend
-        self.shapes = storage.laid.shape
-        self.dtypes = storage.laid.dtype
+        self.shapes = storage.physical.shape
+        self.dtypes = storage.physical.dtype
 
     @property
     def variable(self) -> Tensor | None:
@@ -137,14 +137,16 @@ class Node(GraphNode):
         if mode.grad:
             results = self.gradients(list(grads), True)
         else:
-            arrays = [None if g is None else g.to_dense()._storage.laid for g in grads]
+            arrays = [None if g is None else g.to_dense()._storage.physical for g in grads]
             results = [
-                g if g is None or isinstance(g, Tensor) else new_tensor(freely(g, self.backend))
+                g
+                if g is None or isinstance(g, Tensor)
+                else new_tensor(lazily_contiguous(g, self.backend))
                 for g in self.backend.guarded(self.gradients)(arrays, False)
             ]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _kept(self, place: int) -> Any:
+    def _saved_value(self, place: int) -> Any:
         """A value kept for backward: an input by position, an output by ``~number``."""
         saves = self.op.plans[self.mask].saves
         if place not in saves:
@@ -152,9 +154,9 @@ class Node(GraphNode):
         return self._unpack(saves, True)[saves.index(place)]
 
     # PyTorch's names for what most operations keep (no `__getattr__`: it slows every access)
-    _saved_result = property(lambda self: self._kept(~0))
-    _saved_self = property(lambda self: self._kept(0))
-    _saved_other = property(lambda self: self._kept(1))
+    _saved_result = property(lambda self: self._saved_value(~0))
+    _saved_self = property(lambda self: self._saved_value(0))
+    _saved_other = property(lambda self: self._saved_value(1))
 
     def gradients(
         self, grads: list, create_graph: bool, needed: tuple[bool, ...] | None = None
@@ -278,11 +280,11 @@ class Node(GraphNode):
                 if storage is None:
                     values.append(None)
                 elif (storage.root or storage).version == version:
-                    values.append(storage.laid)
-                elif self.op.renewable and saves[len(values)] < 0:
-                    values.append(self._renewed(saves, ~saves[len(values)]))
+                    values.append(storage.physical)
+                elif self.op.recomputable and saves[len(values)] < 0:
+                    values.append(self._recomputed(saves, ~saves[len(values)]))
                 else:
-                    self._complain(saves[len(values)], storage, version)
+                    self._raise_modified(saves[len(values)], storage, version)
             return values
         values = []
         for place, storage, version in zip(saves, self.saved, self.versions, strict=True):
@@ -290,26 +292,26 @@ class Node(GraphNode):
                 values.append(None)
                 continue
             if (storage.root or storage).version != version:
-                if not self.op.renewable or place >= 0:
-                    self._complain(place, storage, version)
-                storage = Storage(self._renewed(saves, ~place), self.backend)
+                if not self.op.recomputable or place >= 0:
+                    self._raise_modified(place, storage, version)
+                storage = Storage(self._recomputed(saves, ~place), self.backend)
             values.append(self._rewrap(place, storage))
         return values
 
-    def _renewed(self, saves: tuple[int, ...], number: int) -> Any:
+    def _recomputed(self, saves: tuple[int, ...], number: int) -> Any:
         """An output that was written to since it was saved, calculated again from the inputs."""
         arrays = []
         for place in range(len(self.op.inputs)):
             index = saves.index(place)
             storage: Any = self.saved[index]  # type: ignore[index]
             if (storage.root or storage).version != self.versions[index]:
-                self._complain(place, storage, self.versions[index])
-            arrays.append(storage.laid)
+                self._raise_modified(place, storage, self.versions[index])
+            arrays.append(storage.physical)
         return run(self.op, self.backend, tuple(arrays), self.parameters)[number]
 
     def _rewrap(self, place: int, storage: Any) -> Tensor | None:
         """The saved value as a Tensor at its place in the graph."""
-        if ~place in self.op.hints and mode.grad:
+        if ~place in self.op.auxiliary_outputs and mode.grad:
             return None
         tensor = new_tensor(storage if isinstance(storage, Storage) else storage.storage())
         if place < 0:
@@ -319,8 +321,8 @@ class Node(GraphNode):
             tensor._edge = self.edges[place]
         return tensor
 
-    def _complain(self, place: int, storage: Storage, version: int) -> None:
-        array = storage.laid
+    def _raise_modified(self, place: int, storage: Storage, version: int) -> None:
+        array = storage.physical
         dtype: DType = storage.backend.dtypes[array.dtype]
         device = storage.backend.device.type
         kind = "" if device == "cpu" else f"{device}."
@@ -361,7 +363,7 @@ class Anchor(GraphNode):
         storage = g._storage
         node = _new(cls)
         node.backend = storage.backend
-        node.shapes, node.dtypes = storage.laid.shape, storage.laid.dtype
+        node.shapes, node.dtypes = storage.physical.shape, storage.physical.dtype
         node.edges, node.zeros = [g._edge, *edges], zeros
         node.saved = ()
         node.sequence = next_sequence_number()

@@ -104,10 +104,10 @@ def write_out(
         )
     given = list(_tensors(inputs))
     if elementwise or name in SINGLE:
-        check_writable(out._storage.laid)
+        check_writable(out._storage.physical)
     _check_overlaps(name, out, given)
     value = result._storage.array
-    if out._storage.laid.shape != value.shape:
+    if out._storage.physical.shape != value.shape:
         if any([out is tensor for tensor in given]):
             raise RuntimeError(
                 f"output with shape {list(out.shape)} doesn't match the broadcast shape "
@@ -150,7 +150,7 @@ def _check_dtype(name: str, result: Tensor, out: Tensor) -> None:
 
 def _resize(out: Tensor, value: Any, warns: bool) -> None:
     """Give `out` the value's shape and order of dimensions, in its memory if that suffices."""
-    if warns and out._storage.laid.size:
+    if warns and out._storage.physical.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
             f"{list(out.shape)}, which does not match the required output shape "

@@ -38,7 +38,7 @@ class PackedValue:
     def __init__(self, tensor: Tensor) -> None:
         pack, self._unpack = _own.pairs[-1]
         storage = tensor._storage
-        self.shape, self.dtype = storage.laid.shape, storage.laid.dtype
+        self.shape, self.dtype = storage.physical.shape, storage.physical.dtype
         self.version = (storage.root or storage).version  # for good: it cannot be written in place
         enabled, mode.grad = mode.grad, False
         try:
@@ -47,9 +47,9 @@ class PackedValue:
             mode.grad = enabled
 
     @property
-    def laid(self) -> Any:
+    def physical(self) -> Any:
         """The value, unpacked."""
-        return self.storage().laid
+        return self.storage().physical
 
     def storage(self) -> Storage:
         """The value's storage, unpacked."""

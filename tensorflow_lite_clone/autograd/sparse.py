@@ -31,4 +31,4 @@ def sparse_gradient(F: Namespace, indices: Any, values: Any, size: tuple) -> Ten
 
 def value_of(gradient: Tensor) -> Any:
     """What a pass over arrays carries for a gradient: its array, or the sparse tensor itself."""
-    return gradient if gradient.is_sparse else gradient._storage.laid
+    return gradient if gradient.is_sparse else gradient._storage.physical

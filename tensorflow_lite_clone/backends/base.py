@@ -53,7 +53,7 @@ class Backend:
     marks: Any = None  # how device time is measured, see backends.cupy.marks.Marks
     captures = 0  # that write calls on a tape, see backends.numpy.recording
     accelerators: tuple[str, ...] = ()  # names of more overrides for it; the last is asked first
-    lays = False  # whether its results may be channels_last where nobody asked, see storage.Free
+    lays = False  # whether results may be channels_last where nobody asked, see storage.LazyStorage
     batched = False  # whether its arrays are those of a function under `func.vmap`
     dispatches = False  # whether its arrays are tensors of classes with `__torch_dispatch__`
     alone = True  # whether `guarded` gives back the call itself

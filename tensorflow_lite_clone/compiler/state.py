@@ -279,7 +279,7 @@ class _Attributes:
             if self.what:
                 raise UnsuitableError(f"it replaces the {self.what} '{name}' of a module")
             new = value is None and name not in values
-            old = isinstance(value, Tensor) and id(value._storage.laid) not in read
+            old = isinstance(value, Tensor) and id(value._storage.physical) not in read
             if not (isinstance(now, Tensor) and (new or old)):
                 raise UnsuitableError("it changes attributes of a module")
         self.values = dict(space)

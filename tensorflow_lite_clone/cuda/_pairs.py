@@ -11,7 +11,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.function import Function, once_differentiable
 from tensorflow_lite_clone.autograd.gradients import grad
-from tensorflow_lite_clone.storage import Storage, leave_free
+from tensorflow_lite_clone.storage import Storage, keep_lazy
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 _STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which subclasses hide behind properties
@@ -91,7 +91,7 @@ class Pair:
         def forward() -> None:
             self.outputs = self.function(*self.inputs)
             saved = saved_by([out for out in self.outputs if isinstance(out, Tensor)])
-            leave_free(saved - _storages_of_tensors())
+            keep_lazy(saved - _storages_of_tensors())
 
         self._capture(forward)
         self._differentiable = [
@@ -328,7 +328,7 @@ def _warm_up(
 
 def _ones(like: Tensor) -> Tensor:
     storage = like._storage
-    array = storage.backend.F.ones(storage.laid.shape, dtype=storage.laid.dtype)
+    array = storage.backend.F.ones(storage.physical.shape, dtype=storage.physical.dtype)
     return new_tensor(Storage(array, storage.backend))
 
 

@@ -86,19 +86,23 @@ class Op:
     label: Any  # the word in ``<LabelBackward0>``, or a function that makes it from the node
     view = False  # the output shares the first input's memory
     nondifferentiable: tuple[int, ...] = ()  # positions of outputs that never have a gradient
-    hints: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
-    renewable = False  # saved outputs that were written to since are calculated again from inputs
-    any_layout = False  # it takes inputs as they lie, and PyTorch's result lies as they do
+    auxiliary_outputs: tuple[int, ...] = ()  # saved outputs that a recorded backward gets as None
+    recomputable = (
+        False  # saved outputs that were written to since are calculated again from inputs
+    )
+    layout_agnostic = False  # it takes inputs as they lie, and PyTorch's result lies as they do
     layout: Any = row_major  # the `Rule` by which results lie; None: as they are made
     primitive: str | None = None  # the op is this primitive: forward is its call and nothing else
     cost = Cost()  # what it counts otherwise than by what it calls; a primitive has its record's
     c: Mapping[str, str] = {}  # as `Primitive.c`, where CUDA has a function for the op itself
-    deferrable = False  # a joint `backward` that touches arrays only by one composite of its own
-    by_strides = False  # what a view shows depends on its input's strides (as_strided)
+    fusable_backward = (
+        False  # a joint `backward` that touches arrays only by one composite of its own
+    )
+    stride_dependent = False  # what a view shows depends on its input's strides (as_strided)
     #: Optional ``write(F, x, *arrays, **parameters)``, the op in x's own memory: its in-place form.
     write: Callable[..., None] | None = None
-    moves: tuple[int, ...] = ()  # positions of inputs that an override may write to
-    writes_expanded = False  # `write` may write several elements into one place in memory
+    mutates: tuple[int, ...] = ()  # positions of inputs that an override may write to
+    allows_overlapping_writes = False  # `write` may write several elements into one place in memory
     #: Inputs in which the gradients are constant, or constant between steps, and which PyTorch's
     #: gradient function takes: a recorded gradient requires one by them, and that is zeros.
     constant_in: tuple[str, ...] = ()

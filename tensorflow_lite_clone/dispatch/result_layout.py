@@ -113,7 +113,8 @@ def in_order(
     """An op's result (or a tuple of them), or copies, as `Op.layout` lets it lie in memory.
 
     `arrays` are the op's, or None. Where a device lets results lie as it computes them
-    (`storage.Free`), those of ops of any layout do as soon as one of their arrays is channels_last.
+    (`storage.LazyStorage`), those of layout-agnostic ops do as soon as one of their arrays is
+    channels_last.
     """
     rule = op.layout
     if rule is None or op.view or backend.batched or backend.dispatches:
@@ -139,12 +140,14 @@ def in_order(
                 break
         else:
             return result
-    if backend.lays and op.any_layout and _among_free(backend, result, arrays):
+    if backend.lays and op.layout_agnostic and _among_free(backend, result, arrays):
         return result
     if result.__class__ is tuple:
         return tuple(
             [
-                one if place in op.hints else in_order(op, backend, one, arrays, parameters)
+                one
+                if place in op.auxiliary_outputs
+                else in_order(op, backend, one, arrays, parameters)
                 for place, one in enumerate(result)
             ]
         )

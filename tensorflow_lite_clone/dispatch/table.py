@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 overrides: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
-class Tally:
+class CallCounts:
     """Counts by (op name, backend name), each in a list of its own: adding to it costs little."""
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class Tally:
 
 
 #: How often an override served a call, and how often it declined.
-served, declined = Tally(), Tally()
+served, declined = CallCounts(), CallCounts()
 #: Those of them that never decline: they are called directly, and not counted.
-unfailing: set[tuple[str, str]] = set()
+total: set[tuple[str, str]] = set()
 #: The elements of the first array (or list of arrays) from which on one is asked, where it says.
-leasts: dict[tuple[str, str], int] = {}
+min_sizes: dict[tuple[str, str], int] = {}
 #: Every `Raw` namespace made, so that a new override reaches running code.
 namespaces: list[Any] = []
 
@@ -65,8 +65,8 @@ def override(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         key = _name_of(name), backend
         overrides[key] = function
-        (unfailing.discard if declines else unfailing.add)(key)
-        leasts[key] = least
+        (total.discard if declines else total.add)(key)
+        min_sizes[key] = least
         _forget()
         return function
 
@@ -109,7 +109,7 @@ def resolve(op: type[Op] | Callable[..., Any], backend: Backend) -> Callable[...
     else:
         generic = backend.adapted(op, partial(body, F))
         generic = backend.guarded(backend.foreign(generic, getattr(op, "view", False)))
-    generic = backend.fused(name, body, generic, getattr(op, "hints", ()))
+    generic = backend.fused(name, body, generic, getattr(op, "auxiliary_outputs", ()))
     generic = _with_overrides(name, backend, generic)
     return refusing(name, backend, generic) if name in REFUSED else generic
 
@@ -128,8 +128,8 @@ def _with_overrides(name: str, backend: Backend, generic: Callable[..., Any]) ->
     for layer in (backend.name, *backend.accelerators):
         if (special := overrides.get((name, layer))) is not None:
             special = backend.foreign(MethodType(special, backend.F))
-            if (name, layer) not in unfailing:
-                few = leasts.get((name, layer), 0)
+            if (name, layer) not in total:
+                few = min_sizes.get((name, layer), 0)
                 special = _with_fallback((name, layer), special, generic, few)
             # Together: at a replay on the CPU, values may be such that the override declines.
             generic = backend.guarded(special)

@@ -23,7 +23,7 @@ from tensorflow_lite_clone.onnx._trace import Trace
 from tensorflow_lite_clone.onnx._tree import named_tensors, replaced
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError, OnnxExporterWarning
 from tensorflow_lite_clone.ops.random.generators import fork_rng
-from tensorflow_lite_clone.storage import lying_as_told
+from tensorflow_lite_clone.storage import contiguous_storages
 from tensorflow_lite_clone.tensor import Tensor
 
 DEFAULT_OPSET = 20
@@ -162,7 +162,7 @@ class _Example:
         inputs = [trace.input(tensor, name) for name, tensor in tensors.items()]
         order = iter(tensors.values())
         arguments = replaced(self.call, lambda _: next(order))
-        with fork_rng(), recording(False), lying_as_told(), trace:
+        with fork_rng(), recording(False), contiguous_storages(), trace:
             result = self.model(*arguments[0], **arguments[1])
             results = [tensor for _, tensor in named_tensors(_plain(result), "")]
             outputs = [trace.content(tensor._storage.array) for tensor in results]

@@ -26,14 +26,14 @@ _USUAL = """
 kind = input.__class__
 if (kind is Tensor or kind is Parameter) and {usual}:
     input_storage = input._storage
-    input_array = input_storage.laid
+    input_array = input_storage.physical
     shape = input_array.shape
     if (
         input_array.size
         and input_array.dtype.kind not in refuses
         {fits}
         and not autocast
-        and input_storage.__class__ is not Free
+        and input_storage.__class__ is not LazyStorage
     ):
         backend = input_storage.backend
         axis = {axis}

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.ops.create import constructors
 from tensorflow_lite_clone.ops.pointwise._operands import operand_dtype
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_type_error
 from tensorflow_lite_clone.ops.shape.views import View
-from tensorflow_lite_clone.storage import Free, Storage, offset_of
+from tensorflow_lite_clone.storage import LazyStorage, Storage, offset_of
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -128,8 +128,8 @@ def record_stream(self: Tensor, stream: Any) -> None:
     """
     storage = self._storage
     given = getattr(stream, "handle", stream), getattr(stream, "_index", None)
-    storage.backend.lend(storage.laid, *given)  # which the stream may have read as it lies
-    if storage.__class__ is Free:
+    storage.backend.lend(storage.physical, *given)  # which the stream may have read as it lies
+    if storage.__class__ is LazyStorage:
         storage.backend.lend(storage.array, *given)
 
 
@@ -228,7 +228,7 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     if not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError(f"as_subclass() expects a subclass of Tensor, not {cls!r}")
     if self._edge is not None and self._view is None and isinstance(self._edge[0], Leaf):
-        shape = self._storage.laid.shape
+        shape = self._storage.physical.shape
         self = apply_view(View, self, shape=shape, source=shape)  # another tensor is no leaf
     result = _over(cls, self._storage)
     result._edge, result._view = self._edge, self._view
@@ -282,7 +282,7 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
     backend = storage.backend
     F = backend.F
     root = storage.root or storage
-    if root.array.dtype != storage.laid.dtype:  # a view of the bytes
+    if root.array.dtype != storage.physical.dtype:  # a view of the bytes
         return Storage(F.copy(storage.array), backend)
     fresh = memo.get(id(root))
     if fresh is None:

@@ -146,9 +146,9 @@ def of_one_kind(tensors: list[Tensor]) -> bool:
     first = tensors[0]._storage
     if first.backend.dispatches:
         return False
-    kinds = {(t._storage.laid.dtype, t._storage.backend) for t in tensors}
+    kinds = {(t._storage.physical.dtype, t._storage.backend) for t in tensors}
     floating = first.backend.dtypes[first.array.dtype].kind == "f"
-    return len(kinds) == 1 and floating and all([t._storage.laid.size for t in tensors])
+    return len(kinds) == 1 and floating and all([t._storage.physical.size for t in tensors])
 
 
 @composite

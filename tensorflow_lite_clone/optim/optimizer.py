@@ -309,7 +309,7 @@ class Optimizer(Hooked):
         """Run a step on parameters, gradients and states; complex ones as pairs of reals."""
         numbers["found_inf"] = self._found_inf
         for param in lists[0]:
-            if param._storage.laid.dtype.kind == "c":
+            if param._storage.physical.dtype.kind == "c":
                 lists = tuple([[_as_real(tensor) for tensor in tensors] for tensors in lists])
                 break
         if self.defaults.get("differentiable"):

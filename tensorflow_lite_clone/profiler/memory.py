@@ -61,10 +61,14 @@ class MemoryRecorder(Observer):
                 self._pools.add(backend)
                 self._ends.callback(end)
         # by type: `isinstance` asks objects for their class, and proxies answer as they like
-        before = [x for x in gc.get_objects() if type(x) in (Storage, storage.Free, storage.Lent)]
-        before = [x for x in before if type(x.laid) is not storage.Absent]
+        before = [
+            x
+            for x in gc.get_objects()
+            if type(x) in (Storage, storage.LazyStorage, storage.ReleasableStorage)
+        ]
+        before = [x for x in before if type(x.physical) is not storage.FreedArray]
         for made in before:
-            self._note(made.backend, made.laid, None, 0)
+            self._note(made.backend, made.physical, None, 0)
         for change in self.heard:
             self.before[change.device] = self.before.get(change.device, 0) + change.size
         self.heard.clear()
@@ -86,7 +90,7 @@ class MemoryRecorder(Observer):
     def on_storage(self, made: Storage) -> None:
         """Note the array of a storage that was made outside of ops."""
         if made.backend not in self._pools:
-            self._note(made.backend, made.laid, frames.innermost(), clock())
+            self._note(made.backend, made.physical, frames.innermost(), clock())
 
     def _note(self, backend: Any, array: Any, line: Any, when: int) -> None:
         if backend in self._pools or type(array) is not backend.array_type:

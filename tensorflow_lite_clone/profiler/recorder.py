@@ -277,7 +277,7 @@ class Recorder(Observer):
 def _arrays(values: Any) -> list[Any]:
     """The arrays of gradients, which are Tensors with `create_graph` and where they are sparse."""
     values = [x._values() if isinstance(x, Tensor) and x.is_sparse else x for x in values]
-    return [x._storage.laid if isinstance(x, Tensor) else x for x in values]
+    return [x._storage.physical if isinstance(x, Tensor) else x for x in values]
 
 
 def _all_marks() -> list[Any]:

@@ -33,8 +33,8 @@ _notes = _Notes()
 
 def _read(tensor: Tensor) -> Storage:
     storage: Storage = _slot.__get__(tensor)
-    if mode.dispatch_modes and tensor_of(storage.laid) is None:
-        _notes.tensors[id(storage.laid)] = tensor
+    if mode.dispatch_modes and tensor_of(storage.physical) is None:
+        _notes.tensors[id(storage.physical)] = tensor
     return storage
 
 
@@ -42,7 +42,7 @@ def _write(tensor: Tensor, storage: Storage) -> None:
     _slot.__set__(tensor, storage)
     notes, key = _notes, id(tensor)
     for place, (array, returned) in enumerate(notes.returned):
-        if array is storage.laid:
+        if array is storage.physical:
             notes.results[key] = ref(tensor, partial(_forget, notes.results, key)), returned
             del notes.returned[place]
             break
@@ -55,11 +55,11 @@ def _forget(results: dict[int, Any], key: int, reference: Any) -> None:
 def tensor_of(array: Any) -> Tensor | None:
     """The tensor that modes are given for an array, if the program has one."""
     tensor = _notes.tensors.get(id(array))
-    if tensor is None or _slot.__get__(tensor).laid is not array:
+    if tensor is None or _slot.__get__(tensor).physical is not array:
         return None
     if id(tensor) in _notes.results:
         returned = _notes.results[id(tensor)][1]
-        if _slot.__get__(returned).laid is array:
+        if _slot.__get__(returned).physical is array:
             return returned
     return tensor
 

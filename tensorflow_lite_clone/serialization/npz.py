@@ -120,5 +120,5 @@ def _value(array: Any, now: Any) -> Any:
     if not isinstance(now, Tensor):
         return type(now)(array.item())
     if array.dtype.kind == "V":  # NumPy's files do not know bfloat16
-        array = array.view(now._storage.laid.dtype)
+        array = array.view(now._storage.physical.dtype)
     return as_tensor(array, device=now.device)

@@ -100,18 +100,18 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The size of every dimension."""
-        return _tuple(Size, self._storage.laid.shape)
+        return _tuple(Size, self._storage.physical.shape)
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._storage.laid.ndim
+        return self._storage.physical.ndim
 
     @property
     def dtype(self) -> DType:
         """The element type."""
         storage = self._storage
-        return storage.backend.dtypes[storage.laid.dtype]
+        return storage.backend.dtypes[storage.physical.dtype]
 
     @property
     def device(self) -> Device:

@@ -185,7 +185,7 @@ def known_of(node: Any) -> list[Any]:
 
 def _array(saved: Any) -> Any:
     """What was saved for a gradient; what hooks packed has noted its shape: it stays packed."""
-    return saved.laid if isinstance(saved, Storage) else saved
+    return saved.physical if isinstance(saved, Storage) else saved
 
 
 # -- bytes ----------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def bytes_of_gradient(node: Any, grads: Any, results: Any) -> int:
     op = getattr(node, "op", None)
     if op is None or (op.view and written == read):
         return 0
-    saved = [storage.laid for storage in node.saved or () if isinstance(storage, Storage)]
+    saved = [storage.physical for storage in node.saved or () if isinstance(storage, Storage)]
     return written + read + _sizes(saved)
 
 

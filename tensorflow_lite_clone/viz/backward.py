@@ -156,11 +156,11 @@ def _describe_saved(node: Operation, made: Node) -> None:
             continue
         inputs = node.op.inputs
         name = "result" if place < 0 else inputs[place] if place < len(inputs) else str(place)
-        size = storage.laid.size * storage.backend.dtypes[storage.laid.dtype].itemsize
+        size = storage.physical.size * storage.backend.dtypes[storage.physical.dtype].itemsize
         total += size
-        lines.append(f"{name} ({wording.shape(storage.laid.shape)}, {wording.memory(size)})")
+        lines.append(f"{name} ({wording.shape(storage.physical.shape)}, {wording.memory(size)})")
         now = storage.current_version()
-        if now != version and not (node.op.renewable and place < 0):
+        if now != version and not (node.op.recomputable and place < 0):
             made.notes["overwritten"] = (
                 f"{name} is at version {now}, but was saved at {version}: backward fails here"
             )

@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.random.generators import fork_rng
-from tensorflow_lite_clone.storage import lying_as_told
+from tensorflow_lite_clone.storage import contiguous_storages
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 from tensorflow_lite_clone.viz.graph import Graph
 from tensorflow_lite_clone.viz.recorder import Recorder
@@ -39,7 +39,7 @@ def forward(
             model(*inputs, **keywords)
     with _unchanged(model):
         recorder.add_inputs(inputs, keywords)
-        with lying_as_told(), recorder:
+        with contiguous_storages(), recorder:
             results = model(*inputs, **keywords)
         recorder.add_outputs(results)
     return recorder.graph

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.dispatch.layouts import conversions
-from tensorflow_lite_clone.storage import Free, freely
+from tensorflow_lite_clone.storage import LazyStorage, lazily_contiguous
 from tests.device import DEVICE
 
 pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="its device is the CPU")
@@ -66,7 +66,7 @@ class Graph:
 
 
 def is_free(x: tlc.Tensor) -> bool:
-    return x._storage.__class__ is Free
+    return x._storage.__class__ is LazyStorage
 
 
 LOOKS: dict[str, Callable[[Any], Any]] = {
@@ -119,7 +119,7 @@ def test_elementwise_ops_keep_the_layout() -> None:
     ]  # fmt: skip
     for z in made:
         assert is_free(z)
-        assert not z._storage.laid.flags.c_contiguous
+        assert not z._storage.physical.flags.c_contiguous
     assert is_free(y) and not conversions
 
 
@@ -278,7 +278,7 @@ def test_gradients_are_shown_row_major() -> None:
 def freely_of(like: tlc.Tensor) -> tlc.Tensor:
     """Ones that lie channels_last and are told not to."""
     made = tlc.ones_like(like)
-    made._storage = freely(last(np.ones(like.shape, np.float32)), made._storage.backend)
+    made._storage = lazily_contiguous(last(np.ones(like.shape, np.float32)), made._storage.backend)
     assert is_free(made)
     return made
 
@@ -314,7 +314,7 @@ def test_tracers_see_no_free_storages() -> None:
     from tensorflow_lite_clone.core.flags import flags
 
     y = convolved()
-    with storage.lying_as_told():
+    with storage.contiguous_storages():
         assert not is_free(y)
         assert not flags.free_layouts
     assert flags.free_layouts
@@ -336,7 +336,7 @@ def test_a_row_major_operand_is_brought_along() -> None:
     y, other = convolved(), tlc.randn(2, 4, 4, 3)
     for z in (other + y, y + other):
         assert is_free(z)
-        assert not z._storage.laid.flags.c_contiguous
+        assert not z._storage.physical.flags.c_contiguous
         np.testing.assert_array_equal(z.numpy(), y.clone().numpy() + other.numpy())
     assert other._storage.array.flags.c_contiguous
     assert conversions["packed"] == 2
@@ -348,10 +348,10 @@ def test_both_memories_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = backends.load("cpu")
     monkeypatch.setattr(cpu, "lend", lambda array, *given: lent.append(array), raising=False)
     y = convolved()
-    laid = y._storage.laid
+    physical = y._storage.physical
     assert is_free(y)
     y.record_stream(None)
-    assert len(lent) == 2 and lent[0] is laid and lent[1] is y._storage.laid is not laid
+    assert len(lent) == 2 and lent[0] is physical and lent[1] is y._storage.physical is not physical
     y.record_stream(None)
     assert len(lent) == 3 and lent[2] is lent[1]
 
@@ -392,6 +392,6 @@ def test_copies_that_nobody_asked_for_are_the_backends(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cpu, "settled", settled, raising=False)
     y = convolved()
-    laid = y._storage.laid
+    physical = y._storage.physical
     y.numpy()
-    assert [array is laid for array in copied] == [True]
+    assert [array is physical for array in copied] == [True]

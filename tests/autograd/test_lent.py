@@ -8,7 +8,7 @@ import pytest
 
 import tensorflow_lite_clone as torch
 from tensorflow_lite_clone.autograd import graph
-from tensorflow_lite_clone.storage import Lent
+from tensorflow_lite_clone.storage import ReleasableStorage
 from tensorflow_lite_clone.tensor import Parameter, new_tensor
 from tests.device import DEVICE
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(DEVICE != "cpu", reason="weak references are to 
 def lent(values):
     """A Parameter over a copy of values, and a weak reference to its memory."""
     array = values._storage.array.copy()
-    parameter = Parameter(new_tensor(Lent(array, values._storage.backend)))
+    parameter = Parameter(new_tensor(ReleasableStorage(array, values._storage.backend)))
     return parameter, weakref.ref(array)
 
 
@@ -53,9 +53,9 @@ def test_a_graph_finds_the_values_that_were_put_back(function):
     weight, memory = lent(values)
     out = function(weight, y)
     assert memory() is not None
-    weight._storage.give_up("elsewhere")
+    weight._storage.release("elsewhere")
     assert memory() is None  # nobody else has it
-    weight._storage.put_back(values._storage.array.copy())
+    weight._storage.restore(values._storage.array.copy())
     out.backward()
     assert torch.equal(weight.grad, plain.grad)
     assert torch.equal(y.grad, x.grad)
@@ -65,7 +65,7 @@ def test_released_storage_refuses_use():
     weight, _ = lent(torch.ones(2, 3))
     row = weight[0]
     out = (weight * weight).sum()
-    weight._storage.give_up("it is elsewhere")
+    weight._storage.release("it is elsewhere")
     for use in (
         lambda: weight + 1,
         lambda: row.sum(),
@@ -85,8 +85,8 @@ def test_views_are_where_they_were():
         views += [weight.view(torch.int32), weight[1:1], weight.detach(), weight.diagonal()]
     expected = [view.tolist() for view in views]
     assert len(weight._storage.views) >= len(views) - 1  # detach shares the storage itself
-    weight._storage.give_up("elsewhere")
-    weight._storage.put_back((torch.arange(12.0).view(3, 4))._storage.array.copy())
+    weight._storage.release("elsewhere")
+    weight._storage.restore((torch.arange(12.0).view(3, 4))._storage.array.copy())
     assert [view.tolist() for view in views] == expected
     with torch.no_grad():
         weight[1, 1] = 50.0
@@ -99,9 +99,9 @@ def test_views_that_have_died_are_forgotten():
         weight[1:]
     assert len(weight._storage.views) == 0
     view = weight[1:]
-    weight._storage.give_up("elsewhere")
+    weight._storage.release("elsewhere")
     del view
-    weight._storage.put_back(torch.ones(4)._storage.array.copy())
+    weight._storage.restore(torch.ones(4)._storage.array.copy())
     assert weight.tolist() == [1.0] * 4
 
 

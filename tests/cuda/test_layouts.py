@@ -13,7 +13,7 @@ from examples.cifar.models import resnet20
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch.layouts import conversions
-from tensorflow_lite_clone.storage import Free
+from tensorflow_lite_clone.storage import LazyStorage
 from tests.cuda.programs import host, labels, tensor
 
 pytestmark = pytest.mark.cuda
@@ -36,14 +36,14 @@ def image_network() -> nn.Module:
 
 
 def is_free(x: tlc.Tensor) -> bool:
-    return x._storage.__class__ is Free
+    return x._storage.__class__ is LazyStorage
 
 
 def test_results_lie_as_suits_and_look_row_major() -> None:
     x = tensor("cuda", 1, 4, 3, 16, 16)
     for layer in image_network():
         x = layer(x)
-        assert x._storage.laid.strides[1] == 4
+        assert x._storage.physical.strides[1] == 4
         assert len(x.shape) == 4 and x.dtype is tlc.float32 and is_free(x)
         assert is_free(x)
         assert x.stride() == contiguous_strides(x.shape)

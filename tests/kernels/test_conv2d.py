@@ -93,10 +93,10 @@ def compare(
         terms = x[0] * math.prod(x[2:])
     else:
         terms = math.prod(w) // (w[0] if name == "conv" else w[1])
-    check(name, laid(arrays, *layouts), parameters, dtypes, slack=8 + math.sqrt(terms) / 2)
+    check(name, physical(arrays, *layouts), parameters, dtypes, slack=8 + math.sqrt(terms) / 2)
 
 
-def laid(arrays: list, *layouts: str) -> list:
+def physical(arrays: list, *layouts: str) -> list:
     layouts += ("contiguous",) * (len(arrays) - len(layouts))
     return [a if kind == "contiguous" else Laid(a, kind) for a, kind in zip(arrays, layouts)]
 
@@ -131,7 +131,7 @@ def test_expanded_operands() -> None:
 def test_results_are_channels_last_where_an_operand_is(last: tuple) -> None:
     layouts = ["channels_last" if kind else "contiguous" for kind in last]
     for name, arrays, parameters in calls((2, 8, 12, (6, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1)):
-        given = [on_device(a, "float32") for a in laid(arrays, *layouts)]
+        given = [on_device(a, "float32") for a in physical(arrays, *layouts)]
         result = run_override(name, given, parameters)
         # Gradients of weights are row-major while results may lie otherwise than they are told.
         rows = name == "conv_backward_weight" or not any(last)
@@ -231,7 +231,7 @@ def assert_tf32(geometry: tuple, layout: str) -> float:
         arrays = [a.astype(np.float32) for a in arrays]
         if name == "conv":
             arrays[2][:] = 0
-        mine = run(name, laid(arrays, layout, layout), parameters).get().astype(np.float64)
+        mine = run(name, physical(arrays, layout, layout), parameters).get().astype(np.float64)
         entry: Any = TABLE[name]
         wide = [a.astype(np.float64) for a in arrays]
         true = entry.forward(host, *wide, **parameters)

@@ -89,7 +89,7 @@ def call(geometry: tuple) -> tuple[list[np.ndarray], dict]:
     return arrays, {"kernel": (taps, taps), **settings}
 
 
-def laid(arrays: list, layout: str) -> list:
+def physical(arrays: list, layout: str) -> list:
     return [a if layout == "contiguous" else Laid(a, layout) for a in arrays]
 
 
@@ -99,7 +99,7 @@ def assert_tf32(geometry: tuple, layout: str) -> None:
     from tensorflow_lite_clone.dispatch.op import TABLE
 
     arrays, parameters = call(geometry)
-    given = [on_device(a, "float32") for a in laid(arrays, layout)]
+    given = [on_device(a, "float32") for a in physical(arrays, layout)]
     mine = run_override(NAME, given, parameters).get().astype(np.float64)
     generic: Any = TABLE[NAME]
     wide = [a.astype(np.float32).astype(np.float64) for a in arrays]
@@ -115,7 +115,7 @@ def assert_good(geometry: tuple, layout: str) -> None:
     assert_tf32(geometry, layout)
     arrays, parameters = call(geometry)
     terms = arrays[0].size // arrays[0].shape[1]
-    check(NAME, laid(arrays, layout), parameters, ("float16", "bfloat16"),
+    check(NAME, physical(arrays, layout), parameters, ("float16", "bfloat16"),
           slack=8 + math.sqrt(terms) / 2)  # fmt: skip
 
 
@@ -170,7 +170,7 @@ class TestOnAGpu:
         import cupy
 
         arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
-        g, x = [on_device(a, "float32") for a in laid(arrays, "channels_last")]
+        g, x = [on_device(a, "float32") for a in physical(arrays, "channels_last")]
         g = cupy.broadcast_to(cupy.take(g, cupy.array([0]), axis), g.shape)
         mine, other = [run_override(NAME, [these, x], parameters) for these in (g, g.copy())]
         np.testing.assert_array_equal(mine.get(), other.get())
@@ -201,7 +201,7 @@ class TestOnAGpu:
         import cupy
 
         arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
-        given = [on_device(a, "float32") for a in laid(arrays, "channels_last")]
+        given = [on_device(a, "float32") for a in physical(arrays, "channels_last")]
         flipped = [cupy.flip(a, axes) for a in given]
         copies = [cupy.ascontiguousarray(a) for a in flipped]
         mine, other = [run_override(NAME, these, parameters) for these in (flipped, copies)]
@@ -210,7 +210,7 @@ class TestOnAGpu:
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
     def test_results_are_the_same_bits_each_time(self, alone: None, dtype: str) -> None:
         arrays, parameters = call((128, 64, 64, (16, 16), 1, (1, 1)))
-        given = [on_device(a, dtype) for a in laid(arrays, "channels_last")]
+        given = [on_device(a, dtype) for a in physical(arrays, "channels_last")]
         first, *others = [run_override(NAME, given, parameters).tobytes() for _ in range(4)]
         assert all(first == other for other in others)
 

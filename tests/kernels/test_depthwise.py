@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.gpu import ALL, needs_gpu, on_device, run_override
-from tests.kernels.test_conv2d import LAYOUTS, calls, compare, laid
+from tests.kernels.test_conv2d import LAYOUTS, calls, compare, physical
 
 pytestmark = needs_gpu
 
@@ -42,7 +42,7 @@ def test_layouts(first: str, second: str) -> None:
 def test_sums_over_many_pixels_are_split(layout: str) -> None:
     for name, arrays, parameters in calls((16, 8, 8, (40, 40), (3, 3), (1, 1), (1, 1), (1, 1), 8)):
         compare(name, arrays, parameters, ("float32", "float16"), (layout, layout))
-        given = [on_device(a, "float32") for a in laid(arrays, layout, layout)]
+        given = [on_device(a, "float32") for a in physical(arrays, layout, layout)]
         first, second = [run_override(name, given, parameters).view(np.uint32) for _ in range(2)]
         assert bool((first == second).all()), f"{name} differs from run to run"
 

@@ -31,7 +31,7 @@ SHAPES = [
 LAYOUTS = ("plain", "transposed", "wide", "stepped", "reversed", "expanded", "swapped")
 
 
-def laid(x: Any, layout: str) -> Any:
+def physical(x: Any, layout: str) -> Any:
     """The same values (for "expanded": as many) in another layout; NumPy's arrays or CuPy's."""
     xp = cupy if isinstance(x, cupy.ndarray) else np
     if layout == "transposed":
@@ -97,8 +97,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_descriptors(model: Model, shapes: tuple) -> None:
     for a, b, dtype in itertools.product(LAYOUTS, LAYOUTS, (np.float64, BFLOAT16, np.complex64)):
-        x = on_host(laid(drawn(shapes[0], dtype), a))
-        y = on_host(laid(drawn(shapes[1], dtype, 1), b))
+        x = on_host(physical(drawn(shapes[0], dtype), a))
+        y = on_host(physical(drawn(shapes[1], dtype, 1), b))
         wanted = np.matmul(exact(x), exact(y))
         for alpha in (1.0, 1.0, -0.5):  # the second time the plan is there
             z = gemm.matmul(x, y, alpha=alpha)
@@ -127,8 +127,8 @@ def compute_epilogues(shapes: tuple, dtype: Any, make: Any) -> None:
     near(gemm.matmul(x, y, bias=bias), z + b, k)
     near(gemm.matmul(x, y, addend=addend, alpha=2.0, beta=-0.5), 2 * z - 0.5 * c, k)
     near(gemm.matmul(x, y, addend=bias, beta=2.0), z + 2 * b, k)
-    near(gemm.matmul(x, y, addend=make(laid(addend, "wide"))), z + c, k)
-    near(gemm.matmul(x, y, addend=make(laid(addend, "transposed"))), z + c, k)
+    near(gemm.matmul(x, y, addend=make(physical(addend, "wide"))), z + c, k)
+    near(gemm.matmul(x, y, addend=make(physical(addend, "transposed"))), z + c, k)
     for with_bias in (False, True):
         extra = {"bias": bias} if with_bias else {}
         before = z + b * with_bias
@@ -218,8 +218,8 @@ def test_other_dtypes(model: Model) -> None:
 def test_products(dtype: Any) -> None:
     for shapes in SHAPES:
         for a, b in [(a, "plain") for a in LAYOUTS] + [("plain", b) for b in LAYOUTS]:
-            x = laid(cupy.asarray(drawn(shapes[0], dtype)), a)
-            y = laid(cupy.asarray(drawn(shapes[1], dtype, 1)), b)
+            x = physical(cupy.asarray(drawn(shapes[0], dtype)), a)
+            y = physical(cupy.asarray(drawn(shapes[1], dtype, 1)), b)
             z = gemm.matmul(x, y)
             assert z.dtype == dtype and z.flags.c_contiguous
             near(z, np.matmul(exact(x), exact(y)))
@@ -230,8 +230,8 @@ def test_products(dtype: Any) -> None:
 @pytest.mark.parametrize("m, n, k", [(128, 256, 64), (129, 130, 131), (1, 513, 40), (512, 1, 300)])
 def test_larger_products(m: int, n: int, k: int, dtype: Any) -> None:
     for a, b in itertools.product(("plain", "transposed", "wide"), repeat=2):
-        x = laid(cupy.asarray(drawn((m, k), dtype)), a)
-        y = laid(cupy.asarray(drawn((k, n), dtype, 1)), b)
+        x = physical(cupy.asarray(drawn((m, k), dtype)), a)
+        y = physical(cupy.asarray(drawn((k, n), dtype, 1)), b)
         near(gemm.matmul(x, y), np.matmul(exact(x), exact(y)), k)
 
 

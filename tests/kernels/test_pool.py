@@ -65,20 +65,20 @@ def check_maximum(x, layout, parameters):
     """Forward, winners, and the gradient with and without them."""
     from tensorflow_lite_clone import backends
 
-    laid = Laid(x, layout)
-    check("max_pool", (laid,), parameters, compare=lambda result: result[0])
-    y, codes = run_override("max_pool", (on_device(laid, "float32"),), parameters)
+    physical = Laid(x, layout)
+    check("max_pool", (physical,), parameters, compare=lambda result: result[0])
+    y, codes = run_override("max_pool", (on_device(physical, "float32"),), parameters)
     assert codes.dtype == np.uint8 and codes.shape == y.shape
     if layout == "channels_last":
         assert cupy.moveaxis(y, 1, -1).flags.c_contiguous
         assert y.base is None, "a view, which is copied when it is handed on"
     settings = {key: value for key, value in parameters.items() if key != "ceil_mode"}
     exact = backends.load("cpu").F.max_pool(x, **parameters)[0]
-    check("max_pool_winners", (laid, Laid(exact, same(layout))), settings)
+    check("max_pool_winners", (physical, Laid(exact, same(layout))), settings)
     g = eighths(exact.shape)
     for upstream in {"contiguous", same(layout)}:
         for hint in (None, Laid(codes.get(), same(layout))):
-            check("max_pool_backward", (Laid(g, upstream), laid, exact, hint), settings)
+            check("max_pool_backward", (Laid(g, upstream), physical, exact, hint), settings)
 
 
 @pytest.mark.parametrize("name, layout", cases())

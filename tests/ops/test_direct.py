@@ -63,7 +63,7 @@ def test_overrides_that_never_decline() -> None:
         assert table.served.copy()[key] == 1
     finally:
         table.overrides.pop(key, None)
-        table.unfailing.discard(key)
+        table.total.discard(key)
         del TABLE["twice"]
 
 
@@ -101,7 +101,7 @@ def test_overrides_for_many_elements_are_not_asked_about_few(monkeypatch) -> Non
     finally:
         for key in keys:
             table.overrides.pop(key, None)
-            table.leasts.pop(key, None)
+            table.min_sizes.pop(key, None)
         del TABLE["thrice"]
 
 

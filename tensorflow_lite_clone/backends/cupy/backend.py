@@ -140,7 +140,7 @@ class CupyBackend(Backend):
             return generic
         if multiplies_matrices(op):
             return generic
-        kept = getattr(op, "hints", ())
+        kept = getattr(op, "auxiliary_outputs", ())
 
         def call(*arrays: Any, **parameters: Any) -> Any:
             if "dtype" in parameters or not any([_is_bfloat16(a) for a in arrays]):

@@ -160,8 +160,8 @@ def batch_norm(
     chain.flush(touched if kind == _FLOAT32 else None)
     weights, running_kind = weights_of(x, w, b), _kind(x, (running_mean, running_var))
     last = _is_last(x)
-    laid = _laid(x, last)
-    rows = _rows(x, last, laid)
+    physical = _laid(x, last)
+    rows = _rows(x, last, physical)
     if weights is None or running_kind is None or rows is None:
         return NotImplemented
     running = [
@@ -180,12 +180,12 @@ def batch_norm(
         moments = cupy.empty((3, parts, channels), kind) if parts > 1 else None
         _moments[x.dtype, running_kind, kind, rows.width, last](
             rows.tiles * parts, rows.block,
-            laid, channels, rows.packs, rows.length, parts, chunk, *results, moments,
+            physical, channels, rows.packs, rows.length, parts, chunk, *results, moments,
         )  # fmt: skip
     if moments is not None:
         finish = _finish[running_kind, kind]
         finish(ceil_div(channels, 4), 512, moments, channels, moments.shape[1], *results)
-    y = _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+    y = _normalize(x, physical, weights, mean, variance, eps, rows, kind)
     if running[0] is running_mean and running[1] is running_var:
         return y, mean, variance  # what was given is written
     unknown()  # CuPy has copied into memory that the kernels read and write
@@ -200,16 +200,23 @@ def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *,
         return NotImplemented
     weights = weights_of(x, w, b)
     last = _is_last(x)
-    laid = _laid(x, last)
-    rows = _rows(x, last, laid)
+    physical = _laid(x, last)
+    rows = _rows(x, last, physical)
     if weights is None or rows is None:
         return NotImplemented
     mean, variance = cupy.ascontiguousarray(mean), cupy.ascontiguousarray(variance)
-    return _normalize(x, laid, weights, mean, variance, eps, rows, kind)
+    return _normalize(x, physical, weights, mean, variance, eps, rows, kind)
 
 
 def _normalize(
-    x: Any, laid: Any, weights: Any, mean: Any, variance: Any, eps: float, rows: _Walk, kind: Any
+    x: Any,
+    physical: Any,
+    weights: Any,
+    mean: Any,
+    variance: Any,
+    eps: float,
+    rows: _Walk,
+    kind: Any,
 ) -> Any:
     w, b, weight_kind = weights
     if chain.on and kind == _FLOAT32:
@@ -220,7 +227,8 @@ def _normalize(
     kernel = _forward[x.dtype, weight_kind, mean.dtype, kind, rows.width, rows.last]
     kernel(
         rows.tiles * parts, rows.block,
-        laid, w, b, mean, variance, eps, rows.channels, rows.packs, rows.length, parts, chunk, y,
+        physical, w, b, mean, variance, eps, rows.channels, rows.packs, rows.length, parts, chunk,
+        y,
     )  # fmt: skip
     return y
 

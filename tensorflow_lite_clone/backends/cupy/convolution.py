@@ -235,8 +235,8 @@ def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
         return NotImplemented
     if x.ndim != 4 or not x.size or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
         return NotImplemented
-    laid = taps_first(x, half)
-    return NotImplemented if laid is None else laid
+    physical = taps_first(x, half)
+    return NotImplemented if physical is None else physical
 
 
 @override("conv_backward_input", backend="cupy")

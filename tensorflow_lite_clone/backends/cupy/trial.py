@@ -60,19 +60,21 @@ class Laid(NamedTuple):
 def without_memory(step: Step) -> Step:
     """A step with how its arrays lie in place of them; numbers stay."""
 
-    def laid(value: Any) -> Any:
+    def physical(value: Any) -> Any:
         if value.__class__ is not ndarray:
             return value
         return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
 
-    operands, results = tuple(map(laid, step.operands)), tuple(map(laid, step.results))
+    operands, results = tuple(map(physical, step.operands)), tuple(map(physical, step.results))
     return step._replace(operands=operands, results=results)
 
 
 def bytes_of(step: Step) -> int:
     """The bytes that a step without memory reads and writes."""
     used = {step.operands[symbol.value] for symbol in step.trace.operands}
-    return sum([laid.bytes for laid in (*used, *step.results) if isinstance(laid, Laid)])
+    return sum(
+        [physical.bytes for physical in (*used, *step.results) if isinstance(physical, Laid)]
+    )
 
 
 def seconds(step: Step) -> float | None:

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.numba.layer import (
     row_major,
     run,
 )
-from tensorflow_lite_clone.dispatch.table import leasts
+from tensorflow_lite_clone.dispatch.table import min_sizes
 
 _kernels = Kernels("losses")
 
@@ -73,7 +73,7 @@ def cross_entropy_backward(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
-    large = x.size >= leasts["cross_entropy", "numba"] and row_major(x, lse)
+    large = x.size >= min_sizes["cross_entropy", "numba"] and row_major(x, lse)
     if not large or not _is_plain(x, target, weight, smoothing):
         return NotImplemented
     if reduction == "mean":

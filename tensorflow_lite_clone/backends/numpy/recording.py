@@ -121,7 +121,7 @@ class Tape(tapes.Tape):
     def run(self, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         """Call a function over arrays, and note it."""
         call = Call(function, self.describe(args), self.describe(kwargs))
-        for place in getattr(TABLE.get(capture.state.op or ""), "moves", ()):
+        for place in getattr(TABLE.get(capture.state.op or ""), "mutates", ()):
             if args[place] is not None:
                 self.will_write(args[place])
         return self.record(call, function, args, kwargs)

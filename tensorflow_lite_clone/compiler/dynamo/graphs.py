@@ -52,7 +52,7 @@ def module_of(segment: Segment, live: Any) -> fx.GraphModule:
     for step in segment.path:
         args, kwargs = replaced((step.args, step.kwargs), nodes.__getitem__)
         whole = step.leaves[0][0] == () if step.leaves else True
-        hint = step.hints[0] if whole and len(step.hints) == 1 else None
+        hint = step.auxiliary_outputs[0] if whole and len(step.auxiliary_outputs) == 1 else None
         node = graph.create_node(step.form, step.target, args, kwargs)
         if hint is not None:
             node._rename(hint)
@@ -65,7 +65,11 @@ def module_of(segment: Segment, live: Any) -> fx.GraphModule:
                     nodes[number] = node
             elif number in used and number not in nodes:
                 part = node
-                named = step.hints[position] if len(step.hints) == len(step.leaves) else None
+                named = (
+                    step.auxiliary_outputs[position]
+                    if len(step.auxiliary_outputs) == len(step.leaves)
+                    else None
+                )
                 for index in path[:-1]:
                     part = graph.call_function(operator.getitem, (part, index))
                 part = graph.call_function(operator.getitem, (part, path[-1]))

@@ -276,10 +276,10 @@ class Recorder:
         outer = caller
         while outer is not None:
             if outer.f_globals.get("__name__") == _HOME:
-                step.hints = []
+                step.auxiliary_outputs = []
                 break
             site = site_of(outer)
-            step.hints = site.names
+            step.auxiliary_outputs = site.names
             step.renames = written and not site.discarded
             if not site.returned and outer.f_globals.get("__name__") != _MACHINERY:
                 break

@@ -77,7 +77,7 @@ class Step:
         "changed",
         "form",
         "fresh",
-        "hints",
+        "auxiliary_outputs",
         "inputs",
         "kwargs",
         "leaves",
@@ -106,7 +106,7 @@ class Step:
         self.results: list[Any] | None = []
         self.rebuild: Callable[[Iterator[Any]], Any] = next
         self.renames = False
-        self.hints: list[str] = []
+        self.auxiliary_outputs: list[str] = []
         self.single: tuple[int, Snapshot] | None = None
         self.stack: Any = None
 
@@ -207,7 +207,7 @@ class Segment:
         if isinstance(tensor, Unsettled):
             tensor._storage  # noqa: B018  of a call outside, which has it computed
         storage = tensor._storage
-        array, edge = storage.laid, tensor._edge
+        array, edge = storage.physical, tensor._edge
         number = self.state.count + len(self.new)
         self._numbers[id(tensor)] = number
         self.new.append(tensor)

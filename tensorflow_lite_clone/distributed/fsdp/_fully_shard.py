@@ -234,7 +234,7 @@ class FSDPModule:
 
     def reshard(self) -> None:
         """Drop the module's whole parameters; its rows are in place again."""
-        self._state().group.give_up()
+        self._state().group.release()
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Nothing: reductions are waited for at the end of every backward pass."""

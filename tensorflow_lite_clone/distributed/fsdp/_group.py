@@ -24,7 +24,7 @@ from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.shape.memory import contiguous_format
-from tensorflow_lite_clone.storage import Lent
+from tensorflow_lite_clone.storage import ReleasableStorage
 from tensorflow_lite_clone.tensor import Parameter, Tensor, new_tensor
 
 
@@ -148,9 +148,9 @@ class Managed:
         whole, kind = self.whole, (value.dtype, value.device)
         if whole is not None and kind == self._kind:
             storage: Any = whole._storage
-            storage.put_back(value._storage.array)
+            storage.restore(value._storage.array)
         else:
-            storage = Lent(value._storage.array, value._storage.backend)
+            storage = ReleasableStorage(value._storage.array, value._storage.backend)
             self.whole = whole = Parameter(new_tensor(storage), requires_grad=False)
             self._kind = kind
         whole.requires_grad_(self.rows.requires_grad)
@@ -162,7 +162,7 @@ class Managed:
         """Put the rows back in place, and drop the whole."""
         assert self.whole is not None
         storage: Any = self.whole._storage
-        storage.give_up(
+        storage.release(
             f"the parameter {self.name} is cut over processes, and is whole only while its module "
             "calculates: unshard() gathers it"
         )
@@ -189,7 +189,7 @@ class ParameterGroup:
         """Begin to gather, unless that was done."""
         versions = [(m.look()._storage, m.rows._version) for m in self.members]
         if self.is_whole and versions != self._versions:
-            self.give_up()  # the optimizer has changed the rows
+            self.release()  # the optimizer has changed the rows
         if self.is_whole or self._under_way is not None:
             return
         if self._versions not in (None, versions):
@@ -257,7 +257,7 @@ class ParameterGroup:
     def _note(self, whole: Tensor) -> None:
         self.arrived()
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """Drop the whole parameters."""
         if self._under_way is not None:
             for _, _, work in self._under_way:

@@ -102,7 +102,7 @@ class Root:
         self.open.clear()
         for state in self.states:
             if state.reshard_after_backward:
-                state.group.give_up()
+                state.group.release()
 
     def before(self, state: State) -> list[State]:
         """The module that ended just before another one in forward, on a GPU."""
@@ -165,7 +165,7 @@ class State:
             return output
         self.last = next_sequence_number()
         if self.is_resharded_after_forward() or not is_grad_enabled():
-            self.group.give_up()
+            self.group.release()
         root.leave(self)
         return output
 
@@ -230,7 +230,7 @@ class State:
         if self.sync:
             self.group.reduce(root.streams)
         if self.reshard_after_backward:
-            self.group.give_up()
+            self.group.release()
 
 
 def state_of(module: Module) -> State | None:
@@ -244,7 +244,7 @@ def attach(module: Module, group: ParameterGroup) -> State:
     module.__dict__["_sharding"] = state
     module.register_forward_pre_hook(state.before_forward, prepend=True, with_kwargs=True)
     module.register_forward_hook(state.after_forward)
-    module.register_state_dict_pre_hook(lambda *_: group.give_up())
+    module.register_state_dict_pre_hook(lambda *_: group.release())
     return state
 
 

@@ -39,7 +39,7 @@ def load_rows(module: Module, state_dict: Any, prefix: str, metadata: dict, *res
     """Before a cut module is loaded: whole tensors in the state dict become this process's rows."""
     state = state_of(module)
     assert state is not None
-    state.group.give_up()
+    state.group.release()
     errors = rest[-1]
     for key, member in keys_of(module, prefix):
         value = state_dict.get(key)

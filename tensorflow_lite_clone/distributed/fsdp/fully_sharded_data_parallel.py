@@ -257,7 +257,7 @@ class FullyShardedDataParallel(Module):
         for wrapper in wrappers if recurse else wrappers[:1]:
             state = state_of(wrapper)
             assert state is not None
-            state.group.give_up()
+            state.group.release()
             members += state.group.members
         with ExitStack() as stack:
             for member in members:

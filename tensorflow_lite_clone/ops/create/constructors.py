@@ -32,7 +32,7 @@ from tensorflow_lite_clone.ops.create._data import array_of, is_array, is_scalar
 from tensorflow_lite_clone.ops.create.convert import to
 from tensorflow_lite_clone.ops.pointwise._operands import as_number
 from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
-from tensorflow_lite_clone.storage import Free
+from tensorflow_lite_clone.storage import LazyStorage
 from tensorflow_lite_clone.tensor import Tensor
 
 export(Layout, "torch", name="layout")
@@ -242,7 +242,7 @@ def _filled_like(
         return interpreters.dispatch.lower(finish(like, backend, requires_grad))
     target = backend if device is None else backends.load(device)
     fixed = memory_format is not None and memory_format is not preserve_format
-    fixed = fixed or storage.__class__ is Free  # row-major, as it is told to be
+    fixed = fixed or storage.__class__ is LazyStorage  # row-major, as it is told to be
     if fixed or (backend.batched and target is not backend):
         place = input.device if device is None else device
         return _filled(value, input.shape, dtype, place, requires_grad, memory_format)

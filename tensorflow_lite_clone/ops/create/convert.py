@@ -234,7 +234,7 @@ def __bool__(self: Tensor) -> bool:
 
 
 def _only(tensor: Tensor) -> Any:
-    if tensor._storage.laid.size != 1:
+    if tensor._storage.physical.size != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
     return item(tensor)
 
@@ -260,7 +260,7 @@ def __complex__(self: Tensor) -> complex:
 
 @public("method")
 def __index__(self: Tensor) -> int:
-    if self.dtype.kind not in "biu" or self._storage.laid.size != 1:
+    if self.dtype.kind not in "biu" or self._storage.physical.size != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 

@@ -21,7 +21,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _halves(x: Tensor, dim: Any, up: bool) -> Tensor:
     """`x` rolled by half its size along `dim`, rounded up or down."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     if dim is None:
         axes = tuple(range(len(shape)))
     else:

@@ -144,7 +144,7 @@ def _norm_of(norm: Any, turned: bool = False) -> str:
 
 def _line(input: Tensor, n: Any, dim: Any) -> tuple[tuple, list]:
     """The one axis of a transform, in a tuple, and the length that is asked for or None."""
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     axis = axis_of(dim, ndim)
     if not ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -153,7 +153,7 @@ def _line(input: Tensor, n: Any, dim: Any) -> tuple[tuple, list]:
 
 def _grid(input: Tensor, s: Any, dim: Any) -> tuple[tuple, list]:
     """The axes of a transform and, for each, the length that is asked for or None."""
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     sizes = None if s is None else sizes_of((s,), "s")
     if dim is None:
         count = ndim if sizes is None else len(sizes)
@@ -194,7 +194,7 @@ def _floating(input: Tensor) -> Tensor:
 
 def _resized(x: Tensor, axes: tuple, sizes: list) -> Tensor:
     """`x` cut, or filled up with zeros, to `sizes` along `axes`; RuntimeError below 1."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     pads = [(0, 0)] * len(shape)
     for axis, size in zip(axes, sizes, strict=True):
         length = shape[axis] if size is None else size
@@ -240,7 +240,7 @@ def _from_real(
     _expect_axes(name, axes)
     norm = _norm_of(norm, conjugate)
     x = _resized(x, axes, sizes)
-    size = x._storage.laid.shape[axes[-1]]
+    size = x._storage.physical.shape[axes[-1]]
     y = apply(FftR2C, x, axes=axes, norm=norm, size=size)
     return _delivered(name, conj(y) if conjugate else y, out)
 
@@ -254,7 +254,7 @@ def _to_real(
     x = cast(conj(x) if conjugate else x, x.dtype.to_complex())
     size = sizes[-1]
     if size is None:
-        size = 2 * (x._storage.laid.shape[axes[-1]] - 1)
+        size = 2 * (x._storage.physical.shape[axes[-1]] - 1)
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")
     x = _resized(x, axes, [*sizes[:-1], size // 2 + 1])

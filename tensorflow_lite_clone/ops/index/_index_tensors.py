@@ -27,7 +27,7 @@ def for_dimensions(error: IndexError) -> IndexError:
 
 
 def check_mask(shape: tuple, mask: Tensor, place: int, number: int) -> None:
-    have = mask._storage.laid.shape
+    have = mask._storage.physical.shape
     for offset, size in enumerate(have):
         if size and size != shape[place + offset]:
             raise IndexError(
@@ -41,7 +41,7 @@ def stacked(x: Tensor, extra: list, writes: bool = False) -> tuple[Tensor, tuple
 
     A mask without values cannot be read at; where it `writes` it is taken to find nothing.
     """
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     if not x._storage.backend.has_values:
         extra = _with_masks_read(shape, extra)
     extra, backend = on_one_backend(x, extra)
@@ -126,7 +126,7 @@ def nothing_read(x: Tensor, extra: list, error: IndexError) -> Tensor:
     PyTorch looks at an index where it reads.
     """
     index, places = stacked(x, extra)
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     array, backend = index._storage.array, index._storage.backend
     if 0 not in result_shape(shape, array.shape[1:], places):
         raise for_dimensions(error) from None

@@ -93,7 +93,7 @@ class IndexAlong(Op):
 class IndexPut(Op):
     """A copy of x with `value` written, or added with `accumulate`, at the index."""
 
-    writes_expanded = True
+    allows_overlapping_writes = True
 
     def forward(F, x, index, value, *, places, accumulate):
         out = F.copy(x)
@@ -152,7 +152,7 @@ class MaskPut(Op):
     """A copy of x with ``x[mask] = value``."""
 
     label = "IndexPut"
-    writes_expanded = True
+    allows_overlapping_writes = True
 
     def forward(F, x, mask, value):
         out = F.copy(x)
@@ -172,7 +172,7 @@ class MaskPut(Op):
 class MaskedFill(Op):
     """A copy of x with the one `value` wherever the mask, broadcast, is true."""
 
-    writes_expanded = True
+    allows_overlapping_writes = True
 
     def forward(F, x, mask, value):
         out = F.copy(x)

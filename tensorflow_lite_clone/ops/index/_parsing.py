@@ -28,7 +28,7 @@ def parsed(x: Tensor, index: Any) -> Parsed:
     """An index, read for `x`; where tensors look the basic part has whole dimensions."""
     items = index if type(index) is tuple else as_tuple(index)
     prepared = [_prepared(item, x) for item in items]
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     named = sum([_span(item) for item in prepared])
     if named > len(shape):
         if len(prepared) == 1 and type(prepared[0]) is slice:
@@ -124,7 +124,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
         return item
     if isinstance(item, Tensor):
         kind = item.dtype.kind
-        if item._storage.laid.ndim or kind not in "biu" or item._storage.backend.batched:
+        if item._storage.physical.ndim or kind not in "biu" or item._storage.backend.batched:
             own, other = x._storage.backend, item._storage.backend
             stays = own is other or (is_mask(item) and other.has_values and not own.has_values)
             return item if stays else item.to(x.device)
@@ -150,7 +150,7 @@ def _prepared(item: Any, x: Tensor) -> Any:
 def _span(item: Any) -> int:
     """How many dimensions an item of an index looks at."""
     if isinstance(item, Tensor):
-        return item._storage.laid.ndim if is_mask(item) else 1
+        return item._storage.physical.ndim if is_mask(item) else 1
     return 0 if item is None or item is Ellipsis or type(item) is bool else 1
 
 

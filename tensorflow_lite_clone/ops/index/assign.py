@@ -55,7 +55,7 @@ class Fill(Op):
     cost = costs.Cost(reads="none")
     layout = like_first
     label = "FillBackward2"
-    writes_expanded = True
+    allows_overlapping_writes = True
 
     def forward(F, x, *, value):
         return F.full(x.shape, value, dtype=x.dtype)
@@ -72,7 +72,7 @@ class Zero(Op):
 
     cost = costs.Cost(reads="none")
     layout = like_first
-    writes_expanded = True
+    allows_overlapping_writes = True
 
     def forward(F, x):
         return F.zeros(x.shape, dtype=x.dtype)
@@ -155,13 +155,13 @@ def copy_(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
         storage, source = self._storage, src._storage
     except NotStrided as reason:
         return reason.answer("copy_", self, src)
-    have, want = source.array.shape, storage.laid.shape
+    have, want = source.array.shape, storage.physical.shape
     if have != want and not _fits(have, want):
         raise RuntimeError(
             f"output with shape {list(want)} doesn't match the broadcast shape "
             f"{list(broadcast_shapes(want, have))}"
         )
-    if source.array.dtype.kind == "c" and storage.laid.dtype.kind != "c":
+    if source.array.dtype.kind == "c" and storage.physical.dtype.kind != "c":
         warn_imaginary()
     if source.backend is not storage.backend:
         src = to_device(src, self.device, non_blocking)
@@ -189,7 +189,7 @@ def _outside(x: Tensor) -> bool:
 def fill_(self: Tensor, value: Any) -> Tensor:
     """Write one number, or the value of a zero-dim tensor, everywhere."""
     if isinstance(value, Tensor):
-        ndim = value._storage.laid.ndim
+        ndim = value._storage.physical.ndim
         if ndim:
             raise RuntimeError(
                 f"fill_ only supports 0-dimension value tensor but got tensor with {ndim} "
@@ -235,7 +235,7 @@ def _write_number(op: type[Op], x: Tensor, value: complex, parameters: dict) -> 
 @public("method")
 def fill_diagonal_(self: Tensor, fill_value: complex, wrap: bool = False) -> Tensor:
     """Write a number onto the main diagonal; with `wrap` it goes on below in tall matrices."""
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:

@@ -36,7 +36,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def as_line(x: Tensor) -> Tensor:
     """`x` itself, as one-dimensional if it is zero-dim."""
-    return x if x._storage.laid.ndim else reshape(x, (1,))
+    return x if x._storage.physical.ndim else reshape(x, (1,))
 
 
 def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
@@ -46,7 +46,7 @@ def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
     """
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if name.startswith(("gather", "scatter")) and not index._storage.laid.size:
+    if name.startswith(("gather", "scatter")) and not index._storage.physical.size:
         return
     if index.dtype.name not in ("int64", "int32"):
         raise RuntimeError(f"{name}(): Expected dtype {words} for index")
@@ -63,7 +63,7 @@ def checked(index: Tensor, size: int, dim: int, error: type[Exception] = Runtime
 
 def leading(x: Tensor, shape: tuple, skipped: int = -1) -> Tensor:
     """The part of `x` that `shape` covers, all of it along the dimension `skipped`."""
-    have = x._storage.laid.shape
+    have = x._storage.physical.shape
     if all([n == m or dim == skipped for dim, (n, m) in enumerate(zip(have, shape))]):
         return x
     index = tuple([slice(None if dim == skipped else n) for dim, n in enumerate(shape)])
@@ -81,14 +81,14 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     """
     expect_index("gather", index)
     axis = normalize_dim(dim, input.ndim)
-    places = index._storage.laid.shape
-    if index._storage.laid.size == 0:
+    places = index._storage.physical.shape
+    if index._storage.physical.size == 0:
         return _nothing(input, places)
     if max(len(places), 1) != max(input.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     x, index = as_line(input), as_line(index)
-    shape = x._storage.laid.shape
-    for other, (n, m) in enumerate(zip(index._storage.laid.shape, shape)):
+    shape = x._storage.physical.shape
+    for other, (n, m) in enumerate(zip(index._storage.physical.shape, shape)):
         if n > m and other != axis:
             raise RuntimeError(
                 f"Size does not match at dimension {other} expected index {list(places)} to be no "
@@ -142,7 +142,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of `input` number `index` (one-dimensional, int64 or int32) along `dim`."""
     x = as_line(input)
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     axis = normalize_dim(dim, input.ndim)
     if not isinstance(index, Tensor) or index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -167,8 +167,8 @@ def take(input: Tensor, index: Tensor) -> Tensor:
         kind = index.dtype.short_name if isinstance(index, Tensor) else type(index).__name__
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {kind}")
     flat = reshape(input, (-1,))
-    size = flat._storage.laid.size
-    if not size and index._storage.laid.size:
+    size = flat._storage.physical.size
+    if not size and index._storage.physical.size:
         raise IndexError("take(): tried to take from an empty tensor")
     _check_flat(index, size)
     line = reshape(index, (1, *index.shape))
@@ -206,7 +206,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.numel()}, index.numel() = {index.numel()}"
         )
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     _check_flat(index, self.numel())
     if not index.numel():
         return self
@@ -250,7 +250,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             "index_put_(): argument 'values' (position 2) must be Tensor, not "
             f"{type(values).__name__}"
         )
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     extra = []
     place = 0
     for number, index in enumerate(indices):
@@ -310,12 +310,12 @@ def _check_mask(name: str, mask: Any) -> None:
 @public("torch", "method")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy of `input` with one `value` wherever `mask`, broadcast, is true."""
-    shape = storage_of("masked_fill", input).laid.shape
+    shape = storage_of("masked_fill", input).physical.shape
     _check_mask("masked_fill_", mask)
     source = _fill_value("masked_fill_", input, value)
     x = input
-    if mask._storage.laid.shape != shape:
-        common = broadcast_shapes(shape, mask._storage.laid.shape)
+    if mask._storage.physical.shape != shape:
+        common = broadcast_shapes(shape, mask._storage.physical.shape)
         x = input if common == shape else expand(input, common)
     return apply(MaskedFill, x, mask, source)
 
@@ -330,8 +330,8 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def _check_broadcast(target: Tensor, mask: Tensor) -> None:
-    shape = target._storage.laid.shape
-    common = broadcast_shapes(shape, mask._storage.laid.shape)
+    shape = target._storage.physical.shape
+    common = broadcast_shapes(shape, mask._storage.physical.shape)
     if common != shape:
         raise RuntimeError(
             f"output with shape {list(shape)} doesn't match the broadcast shape {list(common)}"
@@ -342,10 +342,10 @@ def _check_broadcast(target: Tensor, mask: Tensor) -> None:
 @with_out
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in one dimension; both are broadcast."""
-    shape = storage_of("masked_select", input).laid.shape
+    shape = storage_of("masked_select", input).physical.shape
     if not isinstance(mask, Tensor) or mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    common = broadcast_shapes(mask._storage.laid.shape, shape) or (1,)
+    common = broadcast_shapes(mask._storage.physical.shape, shape) or (1,)
     expect_values("masked_select", input)
     x, mask = expand(input, common), expand(mask, common)
     return apply(IndexMask, x, mask, shape=common)
@@ -363,7 +363,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
             f"{self.dtype.short_name} and {source.dtype.short_name}"
         )
     _check_broadcast(self, mask)
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     mask = expand(mask, shape)
     storage = mask._storage
     backend = storage.backend  # where there are no values the mask is taken to find nothing
@@ -378,7 +378,7 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
     expect_tensor("masked_scatter", source, "source", 2)
-    common = broadcast_shapes(input._storage.laid.shape, mask._storage.laid.shape)
+    common = broadcast_shapes(input._storage.physical.shape, mask._storage.physical.shape)
     return masked_scatter_(
         expand(input, common).clone(memory_format=contiguous_format), mask, source
     )

@@ -157,15 +157,15 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
             _put(part, found.extra, value)
         else:
             __setitem__(part, ..., value)
-        forwards = apply_view(found.op, self, index=found.items, shape=storage.laid.shape)
+        forwards = apply_view(found.op, self, index=found.items, shape=storage.physical.shape)
         copy_(forwards, apply(Flip, part, axis=found.reversed))
     elif found.extra:
         _put(_basic_part(self, found), found.extra, value)
     elif isinstance(value, Tensor):
-        part = apply_view(found.op, self, index=found.items, shape=storage.laid.shape)
-        copy_(part, _without_leading_ones(value, part._storage.laid.ndim))
+        part = apply_view(found.op, self, index=found.items, shape=storage.physical.shape)
+        copy_(part, _without_leading_ones(value, part._storage.physical.ndim))
     else:
-        part = apply_view(found.op, self, index=found.items, shape=storage.laid.shape)
+        part = apply_view(found.op, self, index=found.items, shape=storage.physical.shape)
         check_writable(part._storage.array)
         fill_(part, value)
 
@@ -187,7 +187,7 @@ def _recorded(target: Tensor, value: Any) -> bool:
 
 
 def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
-    shape = value._storage.laid.shape
+    shape = value._storage.physical.shape
     if len(shape) <= ndim:
         return value
     first = next((place for place, size in enumerate(shape) if size != 1), len(shape))
@@ -197,7 +197,7 @@ def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
 def _basic_part(x: Tensor, found: Parsed) -> Tensor:
     if found.extra and found.items == (...,):
         return x
-    part = apply_view(found.op, x, index=found.items, shape=x._storage.laid.shape)
+    part = apply_view(found.op, x, index=found.items, shape=x._storage.physical.shape)
     return apply(Flip, part, axis=found.reversed) if found.reversed else part
 
 
@@ -206,16 +206,16 @@ def _one_mask(x: Tensor, extra: list) -> Any:
     place, mask = extra[0]
     alike = mask._storage.backend.has_values is x._storage.backend.has_values
     if len(extra) == 1 and not place and mask.dtype.kind == "b" and mask.ndim and alike:
-        shape = x._storage.laid.shape
+        shape = x._storage.physical.shape
         check_mask(shape, mask, 0, 0)
-        if not mask._storage.laid.size:  # it may be shorter than x, and finds nothing
+        if not mask._storage.physical.size:  # it may be shorter than x, and finds nothing
             return mask.new_zeros(shape[: mask.ndim])
         return mask
     return None
 
 
 def _advanced(x: Tensor, extra: list) -> Tensor:
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     mask = _one_mask(x, extra)
     if mask is not None:
         expect_values("nonzero", mask)
@@ -225,7 +225,7 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
         if (
             len(extra) == 1
             and only.dtype is int64
-            and only._storage.laid.ndim == 1
+            and only._storage.physical.ndim == 1
             and shape[place]
         ):
             return apply(IndexAlong, x, only, axis=place, shape=shape)
@@ -237,7 +237,7 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
 
 def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: bool) -> Tensor:
     """Write (or add) `value` at a stacked index in place."""
-    found = result_shape(x._storage.laid.shape, index._storage.laid.shape[1:], places)
+    found = result_shape(x._storage.physical.shape, index._storage.physical.shape[1:], places)
     if value.ndim:
         value = _fitting(value, found)
     try:
@@ -251,12 +251,14 @@ def put_at(x: Tensor, index: Tensor, value: Tensor, places: tuple, accumulate: b
 
 def _put(x: Tensor, extra: list, value: Any) -> None:
     """``x[extra] = value`` for index tensors."""
-    shape = x._storage.laid.shape
+    shape = x._storage.physical.shape
     mask = _one_mask(x, extra)
     if not isinstance(value, Tensor):
         source = held_value(x, value)
     else:
-        one = value._storage.laid.size == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b"
+        one = (
+            value._storage.physical.size == 1 and len(extra) == 1 and extra[0][1].dtype.kind == "b"
+        )
         promotes = mask is not None and fits(value.dtype, x.dtype)  # the array API standard's way
         source = cast(value, x.dtype) if one or promotes else value
     if mask is not None:
@@ -289,7 +291,7 @@ def expect_dtype(x: Tensor, source: Tensor) -> None:
 def _fitting(value: Tensor, found: tuple) -> Tensor:
     """`value` without superfluous leading ones; RuntimeError when it does not broadcast."""
     value = _without_leading_ones(value, len(found))
-    shape = value._storage.laid.shape
+    shape = value._storage.physical.shape
     offset = len(found) - len(shape)
     if offset < 0 or any([n != m and n != 1 for n, m in zip(shape, found[offset:])]):
         raise RuntimeError(
@@ -302,7 +304,7 @@ def _fitting(value: Tensor, found: tuple) -> Tensor:
 @public("method")
 def __len__(self: Tensor) -> int:
     """The size of the first dimension; TypeError for a zero-dim tensor."""
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     if not shape:
         raise TypeError("len() of a 0-d tensor")
     return shape[0]
@@ -311,7 +313,7 @@ def __len__(self: Tensor) -> int:
 @public("method")
 def __iter__(self: Tensor) -> Any:
     """Iterate over the slices along the first dimension."""
-    if not self._storage.laid.ndim:
+    if not self._storage.physical.ndim:
         raise TypeError("iteration over a 0-d tensor")
     return iter(unbind_method(self, 0))
 

@@ -37,7 +37,7 @@ _MODES = ("sum", "prod", "mean", "amax", "amin")
 
 def _line_of(x: Tensor) -> Tensor:
     """`x` as something with dimensions, in the same memory."""
-    return x if x._storage.laid.ndim else x.view(1)
+    return x if x._storage.physical.ndim else x.view(1)
 
 
 def _expect_source(name: str, source: Any) -> None:
@@ -72,11 +72,11 @@ def _scatter_operands(
     x, index = _line_of(target), as_line(index)
     if not index.numel():
         return x, index, src, axis
-    shape, places = x._storage.laid.shape, index._storage.laid.shape
+    shape, places = x._storage.physical.shape, index._storage.physical.shape
     fits = all([n <= m or d == axis for d, (n, m) in enumerate(zip(places, shape))])
     if src is not None:
         src = as_line(src)
-        held = src._storage.laid.shape
+        held = src._storage.physical.shape
         if not fits or any([n > m for n, m in zip(places, held)]):
             raise RuntimeError(
                 f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
@@ -315,7 +315,7 @@ def index_reduce_(
     source = as_line(source)
     _check_slices("index_reduce_()", x, source, axis)
     backend = index._storage.backend
-    shape = source._storage.laid.shape
+    shape = source._storage.physical.shape
     line = (1,) * axis + (shape[axis],) + (1,) * (len(shape) - axis - 1)
     F = backend.F
     places = wrap(F.broadcast_to(F.reshape(index._storage.array, line), shape), backend)

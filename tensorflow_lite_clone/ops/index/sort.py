@@ -106,7 +106,7 @@ def _at(F: Any, x: Any, index: Any, axis: int, keepdims: bool) -> tuple:
 
 
 def _require_ordered(name: str, input: Tensor, boolean: bool = True) -> None:
-    letter = input._storage.laid.dtype.kind
+    letter = input._storage.physical.dtype.kind
     if letter == "c" or (letter == "b" and not boolean):
         kind = "complex" if letter == "c" else "bool"
         raise RuntimeError(f"{name} does not support {kind} dtypes on CPU")
@@ -163,7 +163,7 @@ def topk(
     Raises RuntimeError when there are fewer than `k`.
     """
     _require_ordered("topk", input, boolean=False)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = axis_of(dim, len(shape))
     if not 0 <= k <= (shape[axis] if shape else 1):
         raise RuntimeError("selected index k out of range")
@@ -178,7 +178,7 @@ def kthvalue(
 ) -> Any:
     """The `k`-th smallest element along `dim`, counted from 1, as (values, indices)."""
     _require_numbers("kthvalue", input)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = axis_of(dim, len(shape))
     if not 1 <= k <= (shape[axis] if shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
@@ -214,7 +214,7 @@ def _share_one(F: Any, g: Any, x: Any, out: Any) -> Any:
 
 
 def _require_numbers(name: str, input: Tensor) -> None:
-    if input._storage.laid.dtype.kind in "bc":
+    if input._storage.physical.dtype.kind in "bc":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{input.dtype.short_name}'")
 
 
@@ -223,10 +223,10 @@ def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, kee
         require_elements(name, input, dim)
         _require_numbers(name, input)
         return pick(op, kind, input, dim, keepdim)
-    if not input._storage.laid.size and input.dtype.kind in "fc":
+    if not input._storage.physical.size and input.dtype.kind in "fc":
         return input.sum() + float("nan")  # its gradient is empty
     _require_numbers(name, input)
-    if not input._storage.laid.size:
+    if not input._storage.physical.size:
         return input.new_full((), iinfo(input.dtype).min)
     return apply(whole, input.reshape(-1))
 

@@ -21,9 +21,9 @@ def product(name: str, op: type[Op], *inputs: Tensor | None, **parameters: Any) 
     Raises TypeError for what is no Tensor and RuntimeError for dtypes that differ.
     """
     try:
-        dtype = inputs[0]._storage.laid.dtype  # type: ignore[union-attr]
+        dtype = inputs[0]._storage.physical.dtype  # type: ignore[union-attr]
         for tensor in inputs:
-            if tensor is not None and tensor._storage.laid.dtype != dtype:
+            if tensor is not None and tensor._storage.physical.dtype != dtype:
                 raise _different(inputs)
     except AttributeError:
         expect_tensors(name, *inputs)

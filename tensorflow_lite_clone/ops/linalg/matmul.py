@@ -108,7 +108,7 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     if autocast and out is None:
         input, other = cast_operands(matmul, input, other)
     try:
-        left, right = input._storage.laid, other._storage.laid
+        left, right = input._storage.physical, other._storage.physical
         x, y = left.ndim, right.ndim
     except AttributeError as error:
         return overridden(error, matmul, input, other)

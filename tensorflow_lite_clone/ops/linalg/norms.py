@@ -113,7 +113,7 @@ def vector_norm(
             f"{input.dtype.short_name}"
         )
     input = _cast("vector_norm", input, dtype)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = axes_of(dim, len(shape))
     if (ord < 0 or ord == math.inf) and not reduced_count(shape, axis):
         raise RuntimeError(

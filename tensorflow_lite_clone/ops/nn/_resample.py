@@ -65,7 +65,7 @@ class Resample(Op):
     """The weighted sums that `taps` names, along `axis`."""
 
     layout = image
-    any_layout = True
+    layout_agnostic = True
 
     @widened
     def forward(F, x, *, axis, taps):

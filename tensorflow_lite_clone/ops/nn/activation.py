@@ -193,8 +193,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             f"prelu: Type promoting not supported. Got {input.dtype.short_name} and "
             f"{weight.dtype.short_name}"
         )
-    count = weight._storage.laid.size
-    shape = input._storage.laid.shape
+    count = weight._storage.physical.size
+    shape = input._storage.physical.shape
     if weight.ndim > 1:
         raise RuntimeError(
             f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"

@@ -235,7 +235,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if not input.ndim:
         raise RuntimeError("glu does not support 0-dimensional tensors")
     axis = normalize_dim(dim, input.ndim)
-    size = input._storage.laid.shape[axis]
+    size = input._storage.physical.shape[axis]
     if size % 2:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {axis} is size {size}"

@@ -24,7 +24,7 @@ from tensorflow_lite_clone.tensor import Tensor
 def adaptive_average(x: Tensor, counts: Ints) -> Tensor:
     """Means over `counts` windows that cover the last axes of x (n, c, ...)."""
     ndim = len(counts)
-    size = x._storage.laid.shape[-ndim:]
+    size = x._storage.physical.shape[-ndim:]
     if all(count and not n % count for n, count in zip(size, counts)):
         kernel = tuple([n // count for n, count in zip(size, counts)])
         return apply(
@@ -83,7 +83,7 @@ class NothingPooled(Op):
 def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
     expect_tensors(name, input)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if ndim > 1 and len(shape) <= ndim and isinstance(output_size, (list, tuple)):
         raise ValueError(
             f"{name}(): Input dimension should be at least {ndim + 1}, but got {list(shape)}"

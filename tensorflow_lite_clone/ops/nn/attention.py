@@ -30,7 +30,7 @@ class Attention(Op):
     name = "attention"
     label = "ScaledDotProductAttention"
     nondifferentiable = (1,)
-    hints = (1,)
+    auxiliary_outputs = (1,)
 
     def layout(shape, operands, parameters):
         q, k, v, *_ = operands
@@ -68,7 +68,7 @@ class AttentionDropout(Op):
     name = "attention_dropout"
     label = "ScaledDotProductAttention"
     nondifferentiable = (1, 2)
-    hints = (1,)
+    auxiliary_outputs = (1,)
 
     def forward(F, q, k, v, mask, *, scale, causal, groups, p):
         return _forward(F, q, k, v, mask, scale, causal, groups, p)

@@ -68,13 +68,13 @@ class BatchNorm(Op):
 
     cost = costs.normalization
     layout = image
-    any_layout = True
+    layout_agnostic = True
     label = "NativeBatchNorm"
     joined = ("x", "w")
-    deferrable = True
-    moves = (3, 4)
+    fusable_backward = True
+    mutates = (3, 4)
     nondifferentiable = (1, 2, 3, 4)
-    hints = (1, 2, 3, 4)
+    auxiliary_outputs = (1, 2, 3, 4)
 
     def forward(F, x, w, b, running_mean, running_var, *, momentum, eps):
         rows = by_channel(F, x)
@@ -128,7 +128,7 @@ class BatchNormEval(Op):
 
     cost = costs.scaling
     layout = image
-    any_layout = True
+    layout_agnostic = True
     label = "NativeBatchNorm"
     joined = ("x", "w")
 
@@ -168,7 +168,7 @@ def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
     place = -1
     for tensor in tensors:
         place += 1
-        if tensor is not None and tensor._storage.laid.shape != wanted:
+        if tensor is not None and tensor._storage.physical.shape != wanted:
             name = ("running_mean", "running_var", "weight", "bias")[place]
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
 
@@ -208,7 +208,7 @@ def batch_norm(
     `momentum`; otherwise they are what is used. Raises ValueError for one value per channel in
     training, for an eps that is not positive, or when only one running statistic is given.
     """
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if training and shape and prod(shape[2:], start=shape[0]) == 1:
         raise ValueError(
             f"Expected more than 1 value per channel when training, got input size {input.shape}"

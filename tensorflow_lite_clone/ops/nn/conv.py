@@ -37,7 +37,7 @@ class Conv(Op):
 
     cost = costs.product(costs.conv_flops, 0, 1)
     layout = windows_with_weight
-    any_layout = True
+    layout_agnostic = True
     label = "Convolution"
     joined = ("x", "w")
 
@@ -71,7 +71,7 @@ class ConvBackwardInput(Op):
     """The gradient of `Conv` for an input whose space has this `size`: its transpose."""
 
     cost = costs.product(costs.conv_transpose_flops, 0, 1)
-    any_layout = True
+    layout_agnostic = True
     label = "ConvolutionBackward"
 
     def forward(F, g, w, *, size, stride, padding, dilation, groups):
@@ -99,7 +99,7 @@ class ConvBackwardWeight(Op):
     """The gradient of `Conv` for a weight whose windows are `kernel`."""
 
     cost = costs.product(costs.conv_weight_flops, 0, 1)
-    any_layout = True
+    layout_agnostic = True
     label = "ConvolutionBackward"
 
     def forward(F, g, x, *, kernel, stride, padding, dilation, groups):
@@ -126,7 +126,7 @@ class ConvTranspose(Op):
 
     cost = costs.product(costs.conv_transpose_flops, 0, 1)
     layout = windows_with_weight
-    any_layout = True
+    layout_agnostic = True
     label = "Convolution"
     joined = ("x", "w")
 
@@ -181,7 +181,7 @@ def _check_dims(name: str, input: Tensor, weight: Tensor, ndim: int) -> bool:
 
 
 def _shape_of(bias: Tensor | None) -> tuple | None:
-    return None if bias is None else bias._storage.laid.shape
+    return None if bias is None else bias._storage.physical.shape
 
 
 @lru_cache(4096)
@@ -282,8 +282,8 @@ def _convolution(ndim: int) -> Any:
     ) -> Tensor:
         try:
             settings = _usual(
-                name, ndim, input._storage.laid.shape, weight._storage.laid.shape, _shape_of(bias),
-                stride, padding, dilation, groups,
+                name, ndim, input._storage.physical.shape, weight._storage.physical.shape,
+                _shape_of(bias), stride, padding, dilation, groups,
             )  # fmt: skip
         except (AttributeError, TypeError):  # no tensors, or settings in lists
             settings = None
@@ -299,8 +299,8 @@ def _convolution(ndim: int) -> Any:
         batched = _check_dims(name, input, weight, ndim)
         if not batched:
             input = input.unsqueeze(0)
-        w = weight._storage.laid.shape
-        _check_sizes(input._storage.laid.shape, w, _shape_of(bias), groups, False)
+        w = weight._storage.physical.shape
+        _check_sizes(input._storage.physical.shape, w, _shape_of(bias), groups, False)
         if padding == "same":
             input, padding = _same_padding(input, w, stride, dilation)
         elif padding == "valid":
@@ -309,7 +309,7 @@ def _convolution(ndim: int) -> Any:
             raise RuntimeError(f"Invalid padding string: '{padding}'")
         else:
             padding = _setting(padding, ndim, name, "padding", 0)
-        _check_windows(input._storage.laid.shape, w, padding, dilation)
+        _check_windows(input._storage.physical.shape, w, padding, dilation)
         result = product(
             name, Conv, input, weight, bias, stride=stride, padding=padding, dilation=dilation,
             groups=groups,
@@ -348,7 +348,7 @@ def _transposed_convolution(ndim: int) -> Any:
         batched = _check_dims(name, input, weight, ndim)
         if not batched:
             input = input.unsqueeze(0)
-        shape, w = input._storage.laid.shape, weight._storage.laid.shape
+        shape, w = input._storage.physical.shape, weight._storage.physical.shape
         _check_sizes(shape, w, _shape_of(bias), groups, True)
         # PyTorch looks at neither where there are no samples.
         if shape[0] and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):

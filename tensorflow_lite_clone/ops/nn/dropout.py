@@ -14,7 +14,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
 from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.random.generators import drawing, expect_drawing
-from tensorflow_lite_clone.storage import Free
+from tensorflow_lite_clone.storage import LazyStorage
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -23,7 +23,7 @@ class Dropout(Op):
     needs to drop the same: the factors, or what a backend can make them from again."""
 
     layout = like_first
-    any_layout = True
+    layout_agnostic = True
     label = "Mul"
     nondifferentiable = (1,)
 
@@ -39,7 +39,7 @@ class DropoutBackward(Op):
     """g, zeroed and divided as the forward's x was."""
 
     layout = elementwise
-    any_layout = True
+    layout_agnostic = True
     label = "Mul"
 
     def forward(F, g, noise, *, p):
@@ -63,8 +63,8 @@ def _keep(F: Any, x: Any, p: float) -> Any:
 def _noise(input: Tensor, features: bool, p: float) -> Tensor:
     """What is kept, as a tensor: per element, or per channel (axis 1) of each sample."""
     storage = input._storage
-    backend, array = storage.backend, storage.laid
-    if not features and storage.__class__ is not Free:
+    backend, array = storage.backend, storage.physical
+    if not features and storage.__class__ is not LazyStorage:
         return wrap(_keep(backend.F, array, p), backend)
     shape = array.shape  # where the storage is free, drawn in the order that is told
     if features:

@@ -114,7 +114,7 @@ def embedding(
     their order, those equal to `padding_idx` left out. Raises IndexError outside of the table.
     """
     expect_tensors("embedding", input, weight)
-    table = weight._storage.laid
+    table = weight._storage.physical
     if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
     dtype = input.dtype

@@ -91,7 +91,7 @@ def interpolate(
     if size is not None and scale_factor is not None:
         raise ValueError("only one of size or scale_factor should be defined")
     factors: list = [None] * ndim
-    shape = input._storage.laid.shape[2:]
+    shape = input._storage.physical.shape[2:]
     if size is not None:
         counts = [_as_int(count) for count in _per_axis(size, input, "output", "output size")]
         if recompute_scale_factor:
@@ -138,7 +138,7 @@ def _as_int(value: Any) -> int:
 def _resampled(
     x: Tensor, counts: list, factors: list, mode: str, corners: bool, antialias: bool
 ) -> Tensor:
-    shape = x._storage.laid.shape[2:]
+    shape = x._storage.physical.shape[2:]
     whole = x.dtype.kind == "u" and mode not in _ANY
     in_bytes = whole and len(shape) == 2  # rounded after each axis, with whole weights
     rounded = exact if x.dtype.itemsize == 8 or in_bytes else single

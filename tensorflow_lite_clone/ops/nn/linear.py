@@ -81,11 +81,11 @@ def linear(
     if autocast:
         input, weight, bias = cast_operands(linear, input, weight, bias)
     try:
-        w, x = weight._storage.laid, input._storage.laid
+        w, x = weight._storage.physical, input._storage.physical
         if w.ndim == 2 and x.ndim:
             if bias is None:
                 return product("linear", Linear, input, weight, bias)
-            b = bias._storage.laid
+            b = bias._storage.physical
             if b.ndim > 1:
                 return _linear_with_matrix(input, weight, bias)
             if x.dtype is w.dtype is b.dtype:

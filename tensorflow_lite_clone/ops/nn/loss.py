@@ -32,7 +32,7 @@ class CrossEntropy(Op):
     cost = costs.loss_of_logarithms
     label = _cross_entropy_label
     nondifferentiable = (1,)
-    hints = (1,)
+    auxiliary_outputs = (1,)
 
     def forward(F, x, target, weight, *, axis, reduction, ignore_index, smoothing):
         dtype = x.dtype

@@ -1,8 +1,9 @@
 """Normalisation: layer, group, instance and RMS norm; batch norm is in `batch_norm`.
 
 Every op returns its statistics beside y. They save a first-order backward the work of computing
-them again; a recorded backward gets None for them (they are `hints`) and derives them from x, so
-that second derivatives see how they depend on x. Half-precision inputs are normalised in float32.
+them again; a recorded backward gets None for them (they are `auxiliary_outputs`) and derives them
+from x, so that second derivatives see how they depend on x. Half-precision inputs are normalised
+in float32.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class LayerNorm(Op):
     joined = ("x", "w", "out1", "out2")
     name = "layer_norm"
     nondifferentiable = (1, 2)
-    hints = (1, 2)
+    auxiliary_outputs = (1, 2)
 
     def forward(F, x, w, b, *, ndim, eps):
         shape = x.shape
@@ -98,7 +99,7 @@ class RmsNorm(Op):
     cost = costs.scaling
     layout = image
     nondifferentiable = (1,)
-    hints = (1,)
+    auxiliary_outputs = (1,)
 
     def forward(F, x, w, *, ndim, eps):
         axis = tuple(range(len(x.shape) - ndim, len(x.shape)))
@@ -143,7 +144,7 @@ class GroupNorm(Op):
     layout = image
     label = "NativeGroupNorm"
     nondifferentiable = (1, 2)
-    hints = (1, 2)
+    auxiliary_outputs = (1, 2)
 
     def forward(F, x, w, b, *, groups, eps):
         shape = x.shape
@@ -189,9 +190,9 @@ def _check_normalized(
 ) -> None:
     if (
         shape
-        and input._storage.laid.shape[-len(shape) :] == shape
-        and (weight is None or weight._storage.laid.shape == shape)
-        and (bias is None or bias._storage.laid.shape == shape)
+        and input._storage.physical.shape[-len(shape) :] == shape
+        and (weight is None or weight._storage.physical.shape == shape)
+        and (bias is None or bias._storage.physical.shape == shape)
     ):
         return
     if not shape:

@@ -35,7 +35,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: complex = 0) -> Tensor:
 
 
 def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor:
-    shape = storage_of("pad", input).laid.shape
+    shape = storage_of("pad", input).physical.shape
     widths = sizes_of((pad,), "pad")
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.tensor import Tensor
 
 
 def _image(name: str, input: Tensor) -> tuple[tuple, tuple]:
-    shape = storage_of(name, input).laid.shape
+    shape = storage_of(name, input).physical.shape
     if len(shape) < 3:
         raise RuntimeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {len(shape)} "
@@ -54,7 +54,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"input.size({place})={size} is not divisible by {r}"
             )
     count = math.prod(batch)
-    if not input._storage.laid.size:
+    if not input._storage.physical.size:
         return input.clone()  # as PyTorch: the shape stays
     x = reshape(input, (count, channels, height // r, r, width // r, r))
     x = permute(x, (0, 1, 3, 5, 2, 4))
@@ -64,7 +64,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @public("torch", "functional")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """(N, groups x C, *): channels reordered so that those of all groups alternate."""
-    shape = storage_of("channel_shuffle", input).laid.shape
+    shape = storage_of("channel_shuffle", input).physical.shape
     if len(shape) <= 2:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"

@@ -65,12 +65,12 @@ class MaxPool(Op):
 
     cost = costs.pool
     layout = windows
-    any_layout = True
+    layout_agnostic = True
     label = "MaxPool2DWithIndices"
     constant_in = ("x",)
     nondifferentiable = (1,)
-    hints = (1,)
-    renewable = True  # PyTorch keeps places, not values: ``relu_(max_pool2d(x))`` is common
+    auxiliary_outputs = (1,)
+    recomputable = True  # PyTorch keeps places, not values: ``relu_(max_pool2d(x))`` is common
 
     def forward(F, x, *, kernel, stride, padding, dilation, ceil_mode):
         count = pooled_size(x.shape[2:], kernel, stride, padding, dilation, ceil_mode)
@@ -111,7 +111,7 @@ class MaxPoolBackward(Op):
     `hint` is the second output of `MaxPool`, or None.
     """
 
-    any_layout = True
+    layout_agnostic = True
     label = "MaxPool2DWithIndicesBackward"
 
     def forward(F, g, x, y, hint, *, kernel, stride, padding, dilation):
@@ -136,7 +136,7 @@ class MaxPoolBackward(Op):
 class MaxPoolPick(Op):
     """The values of h where the windows of x have their maxima y."""
 
-    any_layout = True
+    layout_agnostic = True
     label = "Gather"
 
     def forward(F, h, x, y, *, kernel, stride, padding, dilation):
@@ -160,7 +160,7 @@ class MaxPoolIndices(Op):
     """Where each window's maximum lies, as an index into the flattened space of x; int64."""
 
     layout = windows
-    any_layout = True
+    layout_agnostic = True
 
     def forward(F, x, y, *, kernel, stride, padding, dilation):
         winners = F.max_pool_winners(
@@ -216,7 +216,7 @@ class AvgPool(Op):
     def layout(shape, operands, parameters):
         return windows(shape, operands, parameters) if len(shape) < 5 else contiguous_strides(shape)
 
-    any_layout = True
+    layout_agnostic = True
     label = "AvgPool2D"
     constant_in = ("x",)
 
@@ -243,7 +243,7 @@ class AvgPool(Op):
 class AvgPoolBackward(Op):
     """Each window's gradient x, divided, at all of its places, added up."""
 
-    any_layout = True
+    layout_agnostic = True
     label = "AvgPool2DBackward"
 
     @widened
@@ -318,7 +318,7 @@ def _geometry(
             raise RuntimeError(
                 f"pad should be at most half of kernel size, but got pad={p} and kernel_size={k}"
             )
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if len(shape) not in (ndim + 1, ndim + 2) or 0 in shape[-ndim - 1 :]:
         raise RuntimeError(
             f"{name}: Expected {ndim + 1}D or {ndim + 2}D (batch mode) tensor with optional 0 dim "
@@ -414,7 +414,7 @@ def _average(
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     batched = input.ndim == ndim + 2
-    size = input._storage.laid.shape[-ndim:]
+    size = input._storage.physical.shape[-ndim:]
     if ndim == 3 and any([n < k for n, k in zip(size, kernel)]):
         given, window = (" ".join(map("{}: {}".format, names, s)) for names, s in (
             ("THW", size), (("kT", "kH", "kW"), kernel)))  # fmt: skip

@@ -97,7 +97,7 @@ class LstmSequence(Op):
 
     cost = costs.Cost(_sequence_flops, _sequence_gradient_flops, product=True)
     nondifferentiable = (2, 3)
-    hints = (2, 3)
+    auxiliary_outputs = (2, 3)
 
     def forward(F, x, w_ih, w_hh, bias, h, c, *, backwards):
         steps = _lstm_steps(F, x, w_ih, w_hh, bias, h, c, backwards)

@@ -107,13 +107,13 @@ def _at_once(x: Tensor, cell: tuple, *state: Tensor) -> bool:
     w_ih, w_hh, *others = cell
     operands = [x, *state, *[parameter for parameter in cell if parameter is not None]]
     first = x._storage
-    kind = first.laid.dtype
+    kind = first.physical.dtype
     rows, size = w_hh.shape
     return (
         serves("lstm_sequence", first.backend)
         and x.dtype.kind == "f"
         and x.dtype.itemsize > 1
-        and all([each._storage.laid.dtype == kind for each in operands])
+        and all([each._storage.physical.dtype == kind for each in operands])
         and all([each._storage.backend is first.backend for each in operands])
         and rows == 4 * size
         and w_ih.shape == (rows, x.shape[2])

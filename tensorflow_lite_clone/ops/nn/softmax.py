@@ -189,6 +189,6 @@ def logsumexp(
 ) -> Tensor:
     """``log(sum(exp(x)))`` over `dim` (an int or several); integers as the default dtype."""
     input = as_floating(input)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     result = apply(Logsumexp, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
     return delivered("logsumexp", result, out)

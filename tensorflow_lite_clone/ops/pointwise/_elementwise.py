@@ -42,7 +42,7 @@ from tensorflow_lite_clone.ops.pointwise._operands import (
     operand_dtype,
 )
 from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
-from tensorflow_lite_clone.storage import Storage, as_laid
+from tensorflow_lite_clone.storage import Storage, in_physical_layout
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -53,7 +53,7 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
-    any_layout = True
+    layout_agnostic = True
     layout = elementwise
     kinds = "biuc"  # the kinds to look at more closely: refused or promoted
     function: Any = None  # the function over Tensors that a row of `_pointwise` makes of the op
@@ -115,12 +115,12 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
     first = values[0]
     if isinstance(first, Tensor):  # the usual case: tensors of one dtype that needs no care
         storage = first._storage
-        native, backend = storage.laid.dtype, storage.backend
+        native, backend = storage.physical.dtype, storage.backend
         if backend.dtypes[native].kind not in op.kinds:
             for value in values:
                 if (
                     not isinstance(value, Tensor)
-                    or value._storage.laid.dtype is not native
+                    or value._storage.physical.dtype is not native
                     or value._storage.backend is not backend
                 ):
                     break
@@ -168,13 +168,17 @@ def write_pointwise(
     check_inplace(target, bool(mask))
     operands, storages = on_one_backend(target, operands, op)
     backend = target._storage.backend
-    array = target._storage.laid
+    array = target._storage.physical
     fits = operands[0] is target and all(
-        [broadcasts_to(storage.laid.shape, array.shape) for storage in storages[1:]]
+        [broadcasts_to(storage.physical.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
     if writer is None:
-        arrays = as_laid(storages) if backend.lays else [storage.array for storage in storages]
+        arrays = (
+            in_physical_layout(storages)
+            if backend.lays
+            else [storage.array for storage in storages]
+        )
         result = run(op, backend, arrays, parameters)
         result = in_order(op, backend, result, arrays, parameters)
         check_result(op.name, target, result, backend)
@@ -187,7 +191,7 @@ def write_pointwise(
         write(target, result)
     else:
         check_writable(array)
-        arrays = [storage.laid for storage in storages[1:]]
+        arrays = [storage.physical for storage in storages[1:]]
         call = partial(_written, op, writer, target, arrays, parameters)
         hooks.writing(op, call, (array, *arrays), parameters)
         target._storage.bump()
@@ -200,7 +204,7 @@ def _written(
     op: type[Op], writer: Callable[..., Any], target: Tensor, others: list, parameters: dict
 ) -> None:
     """Do `op` in the target's memory, or elsewhere and copy where the writer cannot."""
-    backend, array = target._storage.backend, target._storage.laid
+    backend, array = target._storage.backend, target._storage.physical
     try:
         done = writer(array, *others, **parameters)
     except TypeError:
@@ -216,7 +220,7 @@ def _kept(storages: tuple, saves: tuple[int, ...], target: Storage) -> tuple:
     memory = target.root or target
     return tuple(
         [
-            Storage(copied(storage.laid, storage.backend), storage.backend)
+            Storage(copied(storage.physical, storage.backend), storage.backend)
             if index in saves and (storage.root or storage) is memory
             else storage
             for index, storage in enumerate(storages)
@@ -238,7 +242,7 @@ _READ_ONE = """
 if not isinstance(x, Tensor) or x.dtype.kind in op.kinds:
     x = prepare(op, x)
 x_storage = x._storage
-x_array = x_storage.laid
+x_array = x_storage.physical
 backend = x_storage.backend
 """
 

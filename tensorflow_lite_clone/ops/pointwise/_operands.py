@@ -27,7 +27,7 @@ class Cast(Op):
     """The same values in another dtype."""
 
     layout = like_first
-    any_layout = True
+    layout_agnostic = True
     label = "ToCopy"
 
     def forward(F, x, *, dtype):
@@ -48,7 +48,7 @@ class CastToIntegers(Op):
     """`Cast` to a dtype without gradients."""
 
     layout = like_first
-    any_layout = True
+    layout_agnostic = True
 
     def forward(F, x, *, dtype):
         return F.astype(x, dtype)

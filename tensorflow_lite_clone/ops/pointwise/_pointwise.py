@@ -57,15 +57,15 @@ def _make_unary(name, op, slow, differentiable):
             return override_or_raise(error, function, input)
         except NotStrided as reason:
             return reason.answer(name, input)
-        input_array = input_storage.laid
+        input_array = input_storage.physical
         if slow and input_array.dtype.kind in slow:
             input = prepare(op, input)
             input_storage = input._storage
-            input_array = input_storage.laid
+            input_array = input_storage.physical
         if autocast and out is None:
             (input,) = cast_operands(function, input)
             input_storage = input._storage
-            input_array = input_storage.laid
+            input_array = input_storage.physical
         backend = input_storage.backend
         {call}
 
@@ -81,8 +81,8 @@ def _make_binary(name, op, slow, differentiable, general, check):
         if kind is Tensor or kind is Parameter:
             input_storage = input._storage
             other_storage = other._storage
-            input_array = input_storage.laid
-            other_array = other_storage.laid
+            input_array = input_storage.physical
+            other_array = other_storage.physical
             backend = input_storage.backend
             if (
                 input_array.dtype is not other_array.dtype
@@ -91,8 +91,8 @@ def _make_binary(name, op, slow, differentiable, general, check):
                 or (slow and input_array.dtype.kind in slow)
             ):
                 return general(input, other)
-            free = input_storage.__class__ is Free
-            if free is not (other_storage.__class__ is Free) or (
+            free = input_storage.__class__ is LazyStorage
+            if free is not (other_storage.__class__ is LazyStorage) or (
                 free and input_array.shape != other_array.shape
             ):
                 return general(input, other)
@@ -118,7 +118,7 @@ def _make_binary(name, op, slow, differentiable, general, check):
 #: A tensor and a number of Python's that needs no other dtype, as a constant.
 _READ_NUMBER = """
 {x}_storage = {x}._storage
-{x}_array = {x}_storage.laid
+{x}_array = {x}_storage.physical
 letter = {x}_array.dtype.kind
 if (
     autocast
@@ -205,7 +205,7 @@ def unary(
                 storage = input._storage
             except NotStrided as reason:
                 return reason.answer(f"{name}_", input)
-            array = storage.laid
+            array = storage.physical
             if (
                 not (slow and array.dtype.kind in slow)
                 and not (mode.grad and (input._edge is not None or input._view is not None))
@@ -351,14 +351,14 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
     storage = target._storage
-    array = storage.laid
+    array = storage.physical
     dtype = array.dtype
     kind = type(other)
     if kind is Tensor or kind is Parameter:
         if mode.grad and (other._edge is not None or other._view is not None):
             return False
         b = other._storage
-        right = b.laid
+        right = b.physical
         if right.dtype is not dtype or b.backend is not storage.backend:
             return False
         if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):

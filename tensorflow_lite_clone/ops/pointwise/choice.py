@@ -36,7 +36,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Where(Op):
     """x where the condition holds, else y."""
 
-    any_layout = True
+    layout_agnostic = True
     primitive = "where"
     layout = elementwise
 

@@ -83,7 +83,7 @@ fmin = _extreme("fmin", _fmin_x, _fmin_y, "The smaller of two; NaN only if both 
 class IsClose(Op):
     """Whether |x - y| <= atol + rtol |y|."""
 
-    any_layout = True
+    layout_agnostic = True
     layout = elementwise
     name = "isclose"
 
@@ -126,7 +126,7 @@ def allclose(
 class Equal(Op):
     """Whether two arrays of one shape hold the same values."""
 
-    any_layout = True
+    layout_agnostic = True
     name = "equal_all"
 
     def forward(F, x, y):
@@ -138,7 +138,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
     expect_tensor("equal", other, "other", 2)
     expect_values("equal", input)
-    if input._storage.laid.shape != other._storage.laid.shape:
+    if input._storage.physical.shape != other._storage.physical.shape:
         return False
     operands = as_operands((input, other), operand_dtype(input, other))
     return bool(apply(Equal, *operands))

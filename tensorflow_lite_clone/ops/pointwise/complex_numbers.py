@@ -42,13 +42,13 @@ class Imag(Op):
 @public("torch")
 def real(input: Tensor) -> Tensor:
     """The real parts as a view; a real tensor itself."""
-    return apply(Real, input) if input._storage.laid.dtype.kind == "c" else input
+    return apply(Real, input) if input._storage.physical.dtype.kind == "c" else input
 
 
 @public("torch")
 def imag(input: Tensor) -> Tensor:
     """The imaginary parts as a view; RuntimeError for real tensors."""
-    if input._storage.laid.dtype.kind != "c":
+    if input._storage.physical.dtype.kind != "c":
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return apply(Imag, input)
 
@@ -91,7 +91,7 @@ class ViewAsComplex(Op):
 @public("torch")
 def view_as_real(input: Tensor) -> Tensor:
     """A view of complex numbers as pairs of real ones: shape (..., 2)."""
-    if input._storage.laid.dtype.kind != "c":
+    if input._storage.physical.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
     return apply(ViewAsReal, input)
 
@@ -121,7 +121,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 class MakeComplex(Op):
     """real + i imag."""
 
-    any_layout = True
+    layout_agnostic = True
     primitive = "make_complex"
     layout = elementwise
     label = "Complex"
@@ -180,7 +180,7 @@ conj_physical = unary(
 @public("torch", "method")
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate: always a copy here, torch's is lazy; a real tensor itself."""
-    return conj_physical(input) if input._storage.laid.dtype.kind == "c" else input
+    return conj_physical(input) if input._storage.physical.dtype.kind == "c" else input
 
 
 @public("torch", "method")
@@ -261,7 +261,7 @@ export(absolute, "method", name="__abs__")
 @public("method", names=("absolute_",))
 def abs_(input: Tensor) -> Tensor:
     """In-place form of `abs`; RuntimeError for complex tensors."""
-    if input._storage.laid.dtype.kind == "c":
+    if input._storage.physical.dtype.kind == "c":
         raise RuntimeError("In-place abs is not supported for complex tensors.")
     return absolute.inplace(input)
 

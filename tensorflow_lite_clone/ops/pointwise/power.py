@@ -91,7 +91,7 @@ def _power(input: Tensor, exponent: Any) -> Any:
     if autocast:
         input, exponent = cast_operands(_power, input, exponent)
     kind = type(exponent)
-    if (kind is float or kind is int) and input._storage.laid.dtype.kind == "f":
+    if (kind is float or kind is int) and input._storage.physical.dtype.kind == "f":
         return pointwise(PowScalar, input, exponent=exponent)
     if isinstance(exponent, Tensor):
         return _pow(input, exponent)
@@ -227,7 +227,7 @@ _square = unary("square", x=lambda F, g, x: g * conj(F, 2 * x), label="Pow", pla
 @autocasts("pow")
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * input``; booleans give int64."""
-    if isinstance(input, Tensor) and input._storage.laid.dtype.kind == "b":
+    if isinstance(input, Tensor) and input._storage.physical.dtype.kind == "b":
         input = cast(input, int64)
     try:
         return _square(input, out=out)

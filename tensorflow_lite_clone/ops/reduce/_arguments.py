@@ -102,14 +102,14 @@ def reduction_label(name: str) -> Any:
 
 def as_floating(input: Tensor) -> Tensor:
     """Integers as the default dtype, anything else as it is."""
-    if input._storage.laid.dtype.kind in "biu":
+    if input._storage.physical.dtype.kind in "biu":
         return cast(input, get_default_dtype())
     return input
 
 
 def is_integral(input: Tensor) -> bool:
     """Whether the elements are integers or booleans."""
-    return input._storage.laid.dtype.kind in "biu"
+    return input._storage.physical.dtype.kind in "biu"
 
 
 def with_dtype(input: Tensor, dtype: DType | None) -> Tensor:

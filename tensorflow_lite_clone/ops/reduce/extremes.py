@@ -120,7 +120,7 @@ class MinWithIndices(Picked):
 
 def pick(op: type[Op], kind: Any, input: Tensor, dim: Any, keepdim: bool, **parameters: Any) -> Any:
     """Apply a `Picked` op along `dim`; a zero-dim tensor counts as one element."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = axis_of(dim, len(shape))
     if shape:
         size = shape[axis]
@@ -131,14 +131,14 @@ def pick(op: type[Op], kind: Any, input: Tensor, dim: Any, keepdim: bool, **para
 
 def require_elements(name: str, input: Tensor, dim: Any) -> None:
     """Raise IndexError when the axis `dim` is empty."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if shape and not shape[axis_of(dim, len(shape))]:
         axis = axis_of(dim, len(shape))
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
 
 def _require_any(name: str, input: Tensor) -> None:
-    if not input._storage.laid.size:
+    if not input._storage.physical.size:
         raise RuntimeError(
             f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
             "the reduction dim with the 'dim' argument."
@@ -146,7 +146,7 @@ def _require_any(name: str, input: Tensor) -> None:
 
 
 def _require_real(name: str, input: Tensor) -> None:
-    if input._storage.laid.dtype.kind == "c":
+    if input._storage.physical.dtype.kind == "c":
         raise RuntimeError(f"{name}(): does not support complex input")
 
 
@@ -233,14 +233,14 @@ def aminmax(
 ) -> Any:
     """The smallest and the largest value over `dim`, or of all, as (min, max)."""
     if dim is None:
-        if not input._storage.laid.size:
+        if not input._storage.physical.size:
             raise RuntimeError(
                 "aminmax(): cannot compute aminmax over an empty dimension as the operation has "
                 "no identity."
             )
         axes: Any = ()
     else:
-        axes = axis_of(dim, input._storage.laid.ndim)
+        axes = axis_of(dim, input._storage.physical.ndim)
     low = _extreme("aminmax", Amin, input, axes, keepdim)
     high = _extreme("aminmax", Amax, input, axes, keepdim)
     return delivered("aminmax", _Aminmax((low, high)), out)

@@ -28,7 +28,7 @@ from tensorflow_lite_clone.tensor import Tensor
 class Sum(Op):
     """Sum over axes, in another dtype if one is given."""
 
-    any_layout = True
+    layout_agnostic = True
     label = reduction_label("Sum")
 
     def forward(F, x, *, axis, keepdims, shape, dtype=None):
@@ -49,7 +49,7 @@ def sum(
     out: Tensor | None = None,
 ) -> Tensor:
     """The sum over `dim` (an int, several, or all); integers are summed as int64."""
-    array = input._storage.laid
+    array = input._storage.physical
     shape = array.shape
     if dtype is None and isinstance(out, Tensor):
         dtype = out.dtype  # PyTorch sums in the dtype of `out`
@@ -69,7 +69,7 @@ def sum(
 class Mean(Op):
     """The arithmetic mean over axes."""
 
-    any_layout = True
+    layout_agnostic = True
     label = reduction_label("Mean")
 
     def forward(F, x, *, axis, keepdims, shape):
@@ -96,7 +96,7 @@ def mean(
         if dtype.kind not in "fc":
             _no_mean("Optional", dtype)
         input = cast(input, dtype)
-    array = input._storage.laid
+    array = input._storage.physical
     if array.dtype.kind in "biu":
         _no_mean("Input", input.dtype)
     shape = array.shape
@@ -138,7 +138,7 @@ def nansum(
         raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{word}'")
     if is_integral(input):
         return sum(input, dim, keepdim, dtype=dtype, out=out)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     result = apply(Nansum, input, axis=axes_of(dim, len(shape)), keepdims=keepdim, shape=shape)
     return delivered("nansum", result, out)
 
@@ -210,7 +210,7 @@ def prod(
     if dtype is None and is_integral(input):
         dtype = int64
     input = with_dtype(input, dtype)
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if dim is None or not shape:
         if dim is not None:
             axis_of(dim, 0)
@@ -297,7 +297,7 @@ def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: in
     kind = input.dtype
     if kind.kind == "c" or kind is uint64:
         raise NotImplementedError(f"hash_tensor() is not implemented for '{kind.short_name}'")
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = axes_of(dim, len(shape))
     if not reduced_count(shape, axis):
         raise (RuntimeError if len(axis) == len(shape) else IndexError)(
@@ -316,4 +316,4 @@ class CountNonzero(Op):
 @public("torch", "method")
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements along `dim` (an int, several, or all) are not zero, as int64."""
-    return apply(CountNonzero, input, axis=axes_of(dim, input._storage.laid.ndim))
+    return apply(CountNonzero, input, axis=axes_of(dim, input._storage.physical.ndim))

@@ -250,7 +250,7 @@ def running_backward(F, g, index, *, axis):
 
 
 def _extremes(op: type[Op], kind: Any, input: Tensor, dim: Any) -> Any:
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     axis = axis_of(dim, ndim)
     if ndim:
         return kind(apply(op, input, axis=axis))
@@ -283,7 +283,7 @@ def diff(
 
     For ``n=0`` nothing is joined, as in PyTorch.
     """
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     if not ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
@@ -294,8 +294,8 @@ def diff(
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     joined = [tensor for tensor in (prepend, input, append) if tensor is not None]
     result = cat(joined, axis) if n and len(joined) > 1 else input
-    for _ in range(min(n, result._storage.laid.shape[axis])):
+    for _ in range(min(n, result._storage.physical.shape[axis])):
         later, earlier = result[part(axis, 1, None)], result[part(axis, None, -1)]
-        boolean = result._storage.laid.dtype.kind == "b"
+        boolean = result._storage.physical.dtype.kind == "b"
         result = later.logical_xor(earlier) if boolean else later - earlier
     return delivered("diff", result.clone() if result is input else result, out, (input,))

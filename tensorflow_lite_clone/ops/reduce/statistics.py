@@ -241,7 +241,7 @@ def histc(
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)
-    if low == high and input._storage.laid.size and input._storage.backend.has_values:
+    if low == high and input._storage.physical.size and input._storage.backend.has_values:
         low, high = float(input.detach().min()), float(input.detach().max())
     if not (math.isfinite(low) and math.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
@@ -264,7 +264,7 @@ def _quantile(
 ) -> Tensor:
     if input.dtype not in (float32, float64):
         raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
-    if not input._storage.laid.size:
+    if not input._storage.physical.size:
         raise RuntimeError(f"{name}() input tensor must be non-empty")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(

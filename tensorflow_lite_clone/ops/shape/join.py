@@ -34,7 +34,7 @@ def _joined(shape: tuple, operands: tuple) -> tuple:
 class Cat(Op):
     """Arrays one after the other along a dimension, where they have the given sizes."""
 
-    any_layout = True
+    layout_agnostic = True
 
     def layout(shape, operands, parameters):
         return _joined(shape, operands)
@@ -86,9 +86,9 @@ def _tensors(name: str, tensors: Any) -> list:
 
 
 def _of_one_dtype(tensors: list) -> list:
-    first = tensors[0]._storage.laid.dtype
+    first = tensors[0]._storage.physical.dtype
     for tensor in tensors:
-        if tensor._storage.laid.dtype != first:
+        if tensor._storage.physical.dtype != first:
             dtype = operand_dtype(*tensors)
             return [cast(tensor, dtype) for tensor in tensors]
     return tensors
@@ -105,7 +105,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     given = _tensors("cat", tensors)
     if not given:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    shapes = [tensor._storage.laid.shape for tensor in given]
+    shapes = [tensor._storage.physical.shape for tensor in given]
     if () in shapes:
         raise RuntimeError(
             f"zero-dimensional tensor (at position {shapes.index(())}) cannot be concatenated"
@@ -115,7 +115,7 @@ def cat(tensors: Any, dim: int = 0) -> Tensor:
     if (0,) in shapes:
         left_out = next((x for x, s in zip(given, shapes) if s == (0,) and x.requires_grad), None)
         kept = [tensor for tensor, shape in zip(given, shapes) if shape != (0,)] or given[:1]
-        given, shapes = kept, [tensor._storage.laid.shape for tensor in kept]
+        given, shapes = kept, [tensor._storage.physical.shape for tensor in kept]
     first = shapes[0]
     axis = normalize_dim(dim, len(first))
     before, after = first[:axis], first[axis + 1 :]
@@ -170,7 +170,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
         raise RuntimeError(f"_chunk_cat expects positive num_chunks, got {num_chunks}")
     rows = []
     for tensor in given:
-        shape = tensor._storage.laid.shape
+        shape = tensor._storage.physical.shape
         missing = -shape[axis] % num_chunks
         filling = tensor.new_zeros((*shape[:axis], missing, *shape[axis + 1 :]))
         rows.append(reshape(cat([tensor, filling], axis), (*shape[:axis], num_chunks, -1)))
@@ -184,10 +184,10 @@ def stack(tensors: Any, dim: int = 0) -> Tensor:
     given = _tensors("stack", tensors)
     if not given:
         raise RuntimeError("stack expects a non-empty TensorList")
-    first = given[0]._storage.laid.shape
+    first = given[0]._storage.physical.shape
     axis = normalize_dim(dim, len(first) + 1)
     for place, tensor in enumerate(given):
-        shape = tensor._storage.laid.shape
+        shape = tensor._storage.physical.shape
         if shape != first:
             raise RuntimeError(
                 f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 "
@@ -203,7 +203,7 @@ def hstack(tensors: Any) -> Tensor:
     given = [_one(tensor) for tensor in _tensors("hstack", tensors)]
     if not given:
         raise RuntimeError("hstack expects a non-empty TensorList")
-    return cat(given, 0 if given[0]._storage.laid.ndim == 1 else 1)
+    return cat(given, 0 if given[0]._storage.physical.ndim == 1 else 1)
 
 
 @public("torch", names=("vstack", "row_stack"))
@@ -234,7 +234,7 @@ def column_stack(tensors: Any) -> Tensor:
     if not given:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     columns = [
-        reshape(tensor, (tensor._storage.laid.size, 1)) if tensor.ndim <= 1 else tensor
+        reshape(tensor, (tensor._storage.physical.size, 1)) if tensor.ndim <= 1 else tensor
         for tensor in given
     ]
     return hstack(columns)
@@ -299,7 +299,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     swap = indexing == "xy" and len(given) > 1
     if swap:
         given[:2] = given[1::-1]
-    shape = tuple([tensor._storage.laid.size for tensor in given])
+    shape = tuple([tensor._storage.physical.size for tensor in given])
     grids = []
     for axis, tensor in enumerate(given):
         place = (1,) * axis + (shape[axis],) + (1,) * (len(shape) - axis - 1)

@@ -31,7 +31,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.ops.shape import slices, views
 from tensorflow_lite_clone.ops.shape._views import storage_of
-from tensorflow_lite_clone.storage import Free, Storage, offset_of, reshaped, strides_of
+from tensorflow_lite_clone.storage import LazyStorage, Storage, offset_of, reshaped, strides_of
 from tensorflow_lite_clone.tensor import Tensor, View
 
 for _format in (contiguous_format, preserve_format, channels_last, channels_last_3d):
@@ -44,7 +44,7 @@ class Clone(Op):
     """A contiguous copy."""
 
     primitive = "copy"
-    any_layout = True
+    layout_agnostic = True
 
     def forward(F, x):
         return F.copy(x)
@@ -54,7 +54,7 @@ class Clone(Op):
 
 
 def _copied(x: Tensor, strides: tuple) -> Tensor:
-    if strides == contiguous_strides(x._storage.laid.shape):
+    if strides == contiguous_strides(x._storage.physical.shape):
         return apply(Clone, x)
     return apply(Restride, x, strides=strides)
 
@@ -68,10 +68,10 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
         return reason.answer("clone", input)
     except TypeError as error:
         return override_or_raise(error, clone, input)
-    shape = storage.laid.shape
+    shape = storage.physical.shape
     if memory_format is not preserve_format and memory_format is not None:
         return _copied(input, format_strides(shape, memory_format))
-    if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
+    if storage.__class__ is LazyStorage or storage.backend.is_contiguous(storage.physical):
         return apply(Clone, input)
     return _copied(input, dense_strides(shape, strides_of(storage)))
 
@@ -80,9 +80,9 @@ def clone(input: Tensor, *, memory_format: MemoryFormat = preserve_format) -> Te
 def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) -> bool:
     """Whether the elements lie without gaps in the order of `memory_format`."""
     storage = self._storage
-    array = storage.laid
+    array = storage.physical
     if memory_format is contiguous_format:
-        return storage.__class__ is Free or storage.backend.is_contiguous(array)
+        return storage.__class__ is LazyStorage or storage.backend.is_contiguous(array)
     if memory_format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     expect_format(memory_format)
@@ -97,18 +97,18 @@ def contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format) ->
     """The tensor itself if it is contiguous in `memory_format`, else a copy that is."""
     storage = self._storage
     if memory_format is contiguous_format:
-        if storage.__class__ is Free or storage.backend.is_contiguous(storage.laid):
+        if storage.__class__ is LazyStorage or storage.backend.is_contiguous(storage.physical):
             return self
         return apply(Clone, self)
     if is_contiguous(self, memory_format):
         return self
-    return apply(Restride, self, strides=format_strides(storage.laid.shape, memory_format))
+    return apply(Restride, self, strides=format_strides(storage.physical.shape, memory_format))
 
 
 def in_format_of(result: Tensor, like: Tensor) -> Tensor:
     """`result`, or a copy of it, in the memory format of `like`: channels_last or row-major."""
     storage = like._storage
-    shape = storage.laid.shape
+    shape = storage.physical.shape
     if len(shape) in (4, 5) and is_channels_last(shape, strides_of(storage)):
         wanted = channels_last if len(shape) == 4 else channels_last_3d
         return contiguous(result, memory_format=wanted)
@@ -118,7 +118,7 @@ def in_format_of(result: Tensor, like: Tensor) -> Tensor:
 @public("method", flat=True)
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """How many elements lie between neighbours along each dimension, or along `dim`."""
-    array, strides = self._storage.laid, strides_of(self._storage)
+    array, strides = self._storage.physical, strides_of(self._storage)
     if array.size == 0 and not any(strides):  # NumPy has no strides for empty arrays
         strides = contiguous_strides(array.shape)
     if dim is None:
@@ -138,7 +138,7 @@ def storage_offset(self: Tensor) -> int:
 def data_ptr(self: Tensor) -> int:
     """The address of the first element, 0 for an empty tensor."""
     storage = self._storage
-    return storage.backend.data_pointer(storage.array) if storage.laid.size else 0
+    return storage.backend.data_pointer(storage.array) if storage.physical.size else 0
 
 
 @public("torch", "method", names=("numel",), flat=True)
@@ -146,7 +146,7 @@ def data_ptr(self: Tensor) -> int:
 def numel(input: Tensor) -> int:
     """The number of elements."""
     try:
-        return storage_of("numel", input).laid.size
+        return storage_of("numel", input).physical.size
     except NotStrided as reason:
         return reason.answer("numel", input)
     except TypeError as error:
@@ -156,19 +156,19 @@ def numel(input: Tensor) -> int:
 @public("method")
 def element_size(self: Tensor) -> int:
     """The bytes of one element."""
-    return self._storage.laid.dtype.itemsize
+    return self._storage.physical.dtype.itemsize
 
 
 @public("method", names=("dim", "ndimension"))
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
-    return self._storage.laid.ndim
+    return self._storage.physical.ndim
 
 
 @public("method", flat=True)
 def size(self: Tensor, dim: int | None = None) -> Any:
     """The shape, or the size of dimension `dim`."""
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     if dim is None:
         return Size(shape)
     if not shape:
@@ -195,7 +195,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 for _name, _getter in {
-    "itemsize": property(lambda self: self._storage.laid.dtype.itemsize),
+    "itemsize": property(lambda self: self._storage.physical.dtype.itemsize),
     "nbytes": property(lambda self: numel(self) * element_size(self)),
 }.items():
     export(_getter, "property", name=_name)
@@ -262,7 +262,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: MemoryFormat | None = None
         value = filling(self.dtype)
         if value is not None:
             backend.write(array, value)
-        F, count = backend.F, storage.laid.size
+        F, count = backend.F, storage.physical.size
         backend.write(F.reshape(array, (-1,))[:count], F.reshape(storage.array, (-1,)))
         changed = Storage(array, backend)
     self._storage = changed

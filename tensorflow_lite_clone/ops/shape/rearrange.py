@@ -88,7 +88,7 @@ class Triu(Op):
 class ConstantPad(Op):
     """`value` around an array: `pads` has (before, after) per dimension; negative ones cut."""
 
-    any_layout = True
+    layout_agnostic = True
     layout = image
     label = "ConstantPadNd"
 
@@ -110,7 +110,7 @@ class ConstantPad(Op):
 
 
 def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
-    array = storage_of(name, x).laid
+    array = storage_of(name, x).physical
     shape = array.shape
     leading = (1,) * (len(repeats) - len(shape))
     sizes = [count * n for count, n in zip(repeats, leading + shape, strict=True)]
@@ -125,7 +125,7 @@ def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
 def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
     """Copies side by side, as many along each dimension as `repeats` says; new ones lead."""
     counts = sizes_of(args, "repeats", repeats)
-    if len(counts) < self._storage.laid.ndim:
+    if len(counts) < self._storage.physical.ndim:
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
@@ -137,7 +137,7 @@ def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
 def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Copies side by side; `dims` with fewer entries than dimensions means the last ones."""
     counts = sizes_of(args, "dims", dims)
-    missing = storage_of("tile", input).laid.ndim - len(counts)
+    missing = storage_of("tile", input).physical.ndim - len(counts)
     return _repeated("tile", input, (1,) * missing + counts)
 
 
@@ -152,12 +152,12 @@ def repeat_interleave(
     """
     if repeats is None:
         backend = input._storage.backend
-        count = input._storage.laid.size
+        count = input._storage.physical.size
         places = wrap(backend.F.arange(count, dtype=backend.native[int64]), backend)
         return repeat_interleave(places, input, output_size=output_size)
     if dim is None:
         input, dim = reshape(input, (-1,)), 0
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = normalize_dim(dim, len(shape))
     if isinstance(repeats, (list, tuple)):
         backend = input._storage.backend
@@ -205,7 +205,7 @@ def _expect_output_size(given: int | None, size: int) -> None:
 @public("torch", "method")
 def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """A copy with the elements in reversed order along `dims`."""
-    ndim = storage_of("flip", input).laid.ndim
+    ndim = storage_of("flip", input).physical.ndim
     axes = normalize_dims(sizes_of(args, "dims", dims), ndim)
     return apply(Flip, input, axis=axes if ndim else ())
 
@@ -213,7 +213,7 @@ def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
 @public("torch", "method")
 def fliplr(input: Tensor) -> Tensor:
     """A copy with the second dimension reversed."""
-    if storage_of("fliplr", input).laid.ndim < 2:
+    if storage_of("fliplr", input).physical.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
@@ -221,7 +221,7 @@ def fliplr(input: Tensor) -> Tensor:
 @public("torch", "method")
 def flipud(input: Tensor) -> Tensor:
     """A copy with the first dimension reversed."""
-    if storage_of("flipud", input).laid.ndim < 1:
+    if storage_of("flipud", input).physical.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
 
@@ -233,7 +233,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if not steps:
         raise RuntimeError("`shifts` required")
     axes = () if dims is None else sizes_of((dims,), "dims")
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     if not axes and len(steps) == 1:
         return apply(Roll, input, shift=steps[0], axis=None)
     if len(steps) != len(axes):
@@ -249,7 +249,7 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 @public("torch", "method")
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Planes `dims` turned by `k` quarters, from the first of `dims` towards the second."""
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if ndim < 2:
@@ -273,7 +273,7 @@ def _triangle(name: str, op: type[Op]) -> tuple:
     document = f"The {'lower' if op is Tril else 'upper'} triangle of matrices, zeros elsewhere."
 
     def check(input: Any) -> None:
-        if storage_of(name, input).laid.ndim < 2:
+        if storage_of(name, input).physical.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
     def function(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -299,7 +299,7 @@ triu, triu_ = _triangle("triu", Triu)
 @with_out
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The matrix with a vector on its diagonal, or a copy of a matrix's diagonal."""
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
     if ndim == 2:
@@ -313,7 +313,7 @@ _diagonal = diagonal  # the name of an argument above and below
 @public("torch", "method")
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in planes (dim1, dim2) with the rows of `input` on their diagonals."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     ndim = len(shape) + 1
     first, second = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if first == second:
@@ -336,7 +336,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 @public("torch", "method")
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
-    ndim = input._storage.laid.ndim
+    ndim = input._storage.physical.ndim
     if ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {ndim}")
     if input.dtype.kind == "b":

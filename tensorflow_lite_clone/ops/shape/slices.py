@@ -86,7 +86,7 @@ class AsStrided(Op):
     """Any geometry over the memory; `offset` counts from x's first element."""
 
     view = True
-    by_strides = True
+    stride_dependent = True
 
     def forward(F, x, *, shape, strides, offset, source):
         return F.as_strided(x, shape, strides, offset)
@@ -170,7 +170,7 @@ class Unbind(Op):
 @public("torch", "method")
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """The slice number `index` along `dim`, without that dimension."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     axis, place = normalize_dim(dim, len(shape)), whole_number("index", index)
@@ -186,7 +186,7 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
 @public("torch", "method")
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` elements of dimension `dim`, from `start` on."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     if isinstance(start, Tensor) and (start.ndim or start.dtype.kind not in "iu"):
@@ -211,13 +211,13 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 def _sliced(x: Tensor, axis: int, part: slice) -> Tensor:
-    return apply_view(Slice, x, index=(_ALL,) * axis + (part,), shape=x._storage.laid.shape)
+    return apply_view(Slice, x, index=(_ALL,) * axis + (part,), shape=x._storage.physical.shape)
 
 
 @public("torch", "method")
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonals of the planes (dim1, dim2) as last dimension; `offset` > 0 lies above."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     diagonal_geometry(shape, shape, offset, dim1, dim2)  # raises for wrong dims
     parameters = {
         "offset": offset,
@@ -277,14 +277,14 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 @public("method")
 def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of `size` elements along `dimension`, every `step`, in a new last dimension."""
-    shape = self._storage.laid.shape
+    shape = self._storage.physical.shape
     axis = normalize_dim(dimension, len(shape))
     unfolded(shape, shape, axis, size, step)  # raises for wrong sizes
     return apply_view(Unfold, self, axis=axis, size=size, step=step, shape=shape)
 
 
 def _place(name: str, input: Any, dim: Any) -> tuple[tuple, int]:
-    shape = storage_of(name, input).laid.shape
+    shape = storage_of(name, input).physical.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     return shape, normalize_dim(dim, len(shape))
@@ -372,7 +372,7 @@ def tensor_split(
 
 
 def _divided(name: str, input: Any, wanted: Any, axis: int, least: int) -> tuple:
-    shape = storage_of(name, input).laid.shape
+    shape = storage_of(name, input).physical.shape
     if len(shape) < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension"
@@ -391,7 +391,7 @@ def _divided(name: str, input: Any, wanted: Any, axis: int, least: int) -> tuple
 @public("torch", "method")
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple:
     """Views divided along the second dimension (the first of one-dimensional tensors)."""
-    axis = 0 if storage_of("hsplit", input).laid.ndim == 1 else 1
+    axis = 0 if storage_of("hsplit", input).physical.ndim == 1 else 1
     return _divided("hsplit", input, indices_or_sections, axis, 1)
 
 
@@ -409,7 +409,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple:
 
 def _unbind(input: Tensor, dim: int = 0) -> tuple:
     """A tuple of all slices along `dim`, as views without that dimension."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axis = normalize_dim(dim, len(shape))
@@ -427,14 +427,14 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
     storage = input._storage
     expect_tensor(f"{op.name}_scatter", src, "src", 2)
     have = storage.backend.F.run(op, storage.array, **parameters).shape
-    if src._storage.laid.shape != have:
+    if src._storage.physical.shape != have:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(have)}"
         )
     if src.dtype is not input.dtype:
         src = src.to(input.dtype)
-    shape, strides = storage.laid.shape, strides_of(storage)
+    shape, strides = storage.physical.shape, strides_of(storage)
     if may_overlap(shape, strides):
         strides = dense_strides(shape, strides)
     return apply(ViewScatter, input, src, chain=((op, parameters, None),), strides=strides)
@@ -443,7 +443,7 @@ def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Te
 @public("torch", "method")
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of `input` with `src` as the slice number `index` along `dim`."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     axis = normalize_dim(dim, len(shape))
     if not -shape[axis] <= index < shape[axis]:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)}")
@@ -462,7 +462,7 @@ def slice_scatter(
     step: int = 1,
 ) -> Tensor:
     """A copy of `input` with `src` as its part ``start:end:step`` along `dim`."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     place = (_ALL,) * normalize_dim(dim, len(shape)) + (slice(start, end, step),)
     return _scattered(input, src, Slice, {"index": place, "shape": shape})
 
@@ -472,7 +472,7 @@ def diagonal_scatter(
     input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """A copy of `input` with `src` as the diagonals that `diagonal` shows."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     parameters = {
         "offset": offset,
         "dim1": normalize_dim(dim1, len(shape)),

@@ -27,7 +27,7 @@ def _get_T(self: Tensor) -> Tensor:
 
 def _get_mT(self: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
-    ndim = self._storage.laid.ndim
+    ndim = self._storage.physical.ndim
     if ndim == 1:
         raise RuntimeError(
             f"tensor.mT is only supported on matrices or batches of matrices. Got {ndim}-D tensor."
@@ -39,7 +39,7 @@ def _get_mT(self: Tensor) -> Tensor:
 @public("torch", "method")
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of matrices, batched over leading dimensions."""
-    ndim = storage_of("adjoint", input).laid.ndim
+    ndim = storage_of("adjoint", input).physical.ndim
     if ndim == 1:
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
@@ -51,7 +51,7 @@ def adjoint(input: Tensor) -> Tensor:
 
 def _get_H(self: Tensor) -> Tensor:
     """The conjugate transpose of a matrix."""
-    ndim = self._storage.laid.ndim
+    ndim = self._storage.physical.ndim
     if ndim != 2 and ndim != 0:
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."

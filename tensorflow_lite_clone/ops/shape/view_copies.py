@@ -105,11 +105,11 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
     """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
-    shape = storage_of("as_strided_scatter", input).laid.shape
+    shape = storage_of("as_strided_scatter", input).physical.shape
     expect_tensor("as_strided_scatter", src, "src", 2)
     wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
     slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
-    if src._storage.laid.shape != wanted:
+    if src._storage.physical.shape != wanted:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
             f"{list(src.shape)}, slice size = {list(wanted)}"
@@ -143,7 +143,7 @@ def slice_inverse(
 @public("method")
 def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
     """The sum over those dimensions along which a tensor of shape `size` would be expanded."""
-    wanted, shape = sizes_of(args, "size", size), self._storage.laid.shape
+    wanted, shape = sizes_of(args, "size", size), self._storage.physical.shape
     offset = len(shape) - len(wanted)
     if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
         raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
@@ -169,7 +169,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 @public("method")
 def __reversed__(self: Tensor) -> Tensor:
     """The first dimension in reversed order."""
-    return rearrange.flip(self, 0) if self._storage.laid.ndim else self
+    return rearrange.flip(self, 0) if self._storage.physical.ndim else self
 
 
 @public("method")

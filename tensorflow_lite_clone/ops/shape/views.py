@@ -169,7 +169,7 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
-    have, shape = x.dtype, x._storage.laid.shape
+    have, shape = x.dtype, x._storage.physical.shape
     strides = x._storage.backend.strides(x._storage.array)
     if have.itemsize != dtype.itemsize:
         action = f"view {have.short_name} as {dtype.short_name} (different element sizes)"
@@ -224,19 +224,19 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
 @public("method", flat=True)
 def view_as(self: Tensor, other: Tensor) -> Tensor:
     """This memory in `other`'s shape."""
-    return view(self, tuple(other._storage.laid.shape))
+    return view(self, tuple(other._storage.physical.shape))
 
 
 @public("method")
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor in `other`'s shape; see `reshape`."""
-    return reshape(self, tuple(other._storage.laid.shape))
+    return reshape(self, tuple(other._storage.physical.shape))
 
 
 @public("torch", "method")
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions `start_dim` to `end_dim` made one; a zero-dim tensor becomes one-dimensional."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     ndim = len(shape)
     start, end = normalize_dim(start_dim, ndim), normalize_dim(end_dim, ndim)
     if start > end:
@@ -249,7 +249,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 @public("torch", "method")
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` divided into several of the given `sizes`, one of which may be -1."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     place = normalize_dim(dim, len(shape))
     wanted = sizes_of((tuple(sizes),), "sizes")
     if not wanted:
@@ -344,7 +344,7 @@ def t(input: Tensor) -> Tensor:
 @public("torch", "method", names=("movedim", "moveaxis"))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` (one or several) moved to the places `destination`."""
-    ndim = storage_of("movedim", input).laid.ndim
+    ndim = storage_of("movedim", input).physical.ndim
     have, want = (
         (places,) if hasattr(places, "__index__") else tuple(places)
         for places in (source, destination)
@@ -366,7 +366,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 @public("torch", "method")
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without its dimensions of size one, or only those of them that `dim` names."""
-    shape = input._storage.laid.shape
+    shape = input._storage.physical.shape
     if dim is None:
         axes = tuple([axis for axis, size in enumerate(shape) if size == 1])
     else:
@@ -377,7 +377,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 @public("torch", "method")
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dimension of size one inserted before `dim`, at the end for -1."""
-    return apply_view(Unsqueeze, input, axis=normalize_dim(dim, input._storage.laid.ndim + 1))
+    return apply_view(Unsqueeze, input, axis=normalize_dim(dim, input._storage.physical.ndim + 1))
 
 
 @public("method", flat=True)
@@ -396,7 +396,7 @@ def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Ten
 @public("method", flat=True)
 def expand_as(self: Tensor, other: Tensor) -> Tensor:
     """This tensor expanded to `other`'s shape."""
-    return expand(self, tuple(other._storage.laid.shape))
+    return expand(self, tuple(other._storage.physical.shape))
 
 
 @public("torch", "method")
@@ -410,7 +410,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors expanded to their common shape; RuntimeError when there is none."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tuple(tensors[0])
-    shape = broadcast_shapes(*[storage_of("broadcast_tensors", t).laid.shape for t in tensors])
+    shape = broadcast_shapes(*[storage_of("broadcast_tensors", t).physical.shape for t in tensors])
     return tuple([expand(tensor, shape) for tensor in tensors])
 
 
@@ -430,17 +430,17 @@ def _at_least(name: str, change: Any) -> None:
 
 
 def _one(x: Tensor) -> Tensor:
-    return x if x._storage.laid.ndim else reshape(x, (1,))
+    return x if x._storage.physical.ndim else reshape(x, (1,))
 
 
 def _two(x: Tensor) -> Tensor:
     x = _one(x)
-    return unsqueeze(x, 0) if x._storage.laid.ndim == 1 else x
+    return unsqueeze(x, 0) if x._storage.physical.ndim == 1 else x
 
 
 def _three(x: Tensor) -> Tensor:
     x = _two(x)
-    return unsqueeze(x, -1) if x._storage.laid.ndim == 2 else x
+    return unsqueeze(x, -1) if x._storage.physical.ndim == 2 else x
 
 
 for _name, _change in (("atleast_1d", _one), ("atleast_2d", _two), ("atleast_3d", _three)):

@@ -27,8 +27,8 @@ class Drawn:
     grad: bool = False
 
     def __repr__(self) -> str:
-        laid = ("", ".transposed", ".stepped")[self.layout]
-        return f"{self.dtype}{self.array.shape}{laid}{' requires grad' if self.grad else ''}"
+        physical = ("", ".transposed", ".stepped")[self.layout]
+        return f"{self.dtype}{self.array.shape}{physical}{' requires grad' if self.grad else ''}"
 
     def on(self, side: Side) -> Any:
         made = LAYOUTS[self.layout](side, self.array, self.dtype)

@@ -320,7 +320,7 @@ def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
     if (
         op is not None
         and not node.backend.batched
-        and (op.deferrable if op.joint is not None else not op.shared)
+        and (op.fusable_backward if op.joint is not None else not op.shared)
     ):
         return call(grads)
     chain.flush()  # what was saved for it is not among the arguments
