@@ -10,17 +10,17 @@ import pytest
 from tests.tools.house import ROWS
 
 BOUNDS = {
-    "hand-kept tables of ops": 11,
+    "hand-kept tables of ops": 12,
     "recorders beside trace/": 1,
     "fusers": 2,
     "lookups of an op's callable": 2,
     "circles of imports": 0,
     "arrows upwards": 0,
     "upward imports by string": 0,
-    "containers that other rooms fill in": 18,
-    "modules of names outside compat/": 9,
+    "containers that other rooms fill in": 19,
+    "modules of names outside compat/": 14,
     "files in ops/ itself": 14,
-    "lines of the package": 166_000,
+    "lines of the package": 176_000,
     "lines of the core": 13_400,
 }
 
