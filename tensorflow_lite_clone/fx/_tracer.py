@@ -287,7 +287,8 @@ class Tracer(TracerBase):
         codegen = _PyTreeCodeGen(_PyTreeInfo(names[:count], spec, None))
         self.graph._codegen = codegen
 
-        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]  (graphs show annotations)
+        # Without annotations, which graphs show.
+        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]
             result = root_fn(*pytree.tree_unflatten(leaves, spec))
             values, out_spec = pytree.tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)

@@ -83,7 +83,7 @@ class Graph:
         tracer_extras: dict[str, Any] | None = None,
     ) -> None:
         self._root = Node(self, "", "root", "", (), {})
-        self._insert = self._root.prepend
+        self._insert: Callable[[Node], None] = self._root.prepend
         self._len = 0
         self._is_numbered = False
         self._graph_namespace = Namespace()
@@ -397,7 +397,7 @@ class Graph:
     def print_tabular(self) -> None:
         """Print the nodes as a table; ImportError without the package ``tabulate``."""
         try:
-            from tabulate import tabulate
+            from tabulate import tabulate  # type: ignore[import-untyped]
         except ImportError:
             print("`print_tabular` needs the package `tabulate`: run `pip install tabulate`.")
             raise
