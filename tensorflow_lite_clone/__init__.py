@@ -75,11 +75,11 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_C __config__ __future__ _dynamo _inductor _jit_internal _ops _tensor_str _utils "
+    "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _tensor_str _utils "
     "accelerator amp array_api compiler cpu cuda distributed "
-    "distributions fft func functional futures fx hub jit library linalg masked multiprocessing nn "
-    "onnx optim overrides profiler quasirandom random return_types serialization signal sparse "
-    "special testing types "
+    "distributions export fft func functional futures fx hub jit library linalg masked "
+    "multiprocessing nn onnx optim overrides profiler quasirandom random return_types "
+    "serialization signal sparse special testing types "
     "utils vision viz watch".split()
 )
 

@@ -15,7 +15,12 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd import Function
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.ops.namespaces import namespace, namespaces
+from tensorflow_lite_clone.ops.namespaces import (
+    OpOverload,
+    OpOverloadPacket,
+    namespace,
+    namespaces,
+)
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_map_only
 
@@ -37,16 +42,20 @@ class CustomOpDef:
         self._setup: Callable[..., Any] | None = None
         self._fake: Callable[..., Any] | None = None
         self._plain_function: type[Function] | None = None
+        self._overload = OpOverloadPacket(name, self._dispatch).default
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
 
     @property
-    def default(self) -> CustomOpDef:
-        """The operation itself: there are no overloads."""
-        return self
+    def default(self) -> OpOverload:
+        """The only overload of the operation."""
+        return self._overload
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._overload(*args, **kwargs)  # which asks modes first
+
+    def _dispatch(self, *args: Any, **kwargs: Any) -> Any:
         if self._composite is not None:
             return self._composite(*args, **kwargs)
         if self._signature is not None:

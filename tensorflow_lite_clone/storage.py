@@ -23,7 +23,7 @@ from tensorflow_lite_clone.core.strides import (
     is_channels_last,
 )
 from tensorflow_lite_clone.dispatch import capture
-from tensorflow_lite_clone.dispatch.hooks import memory_writes, storages
+from tensorflow_lite_clone.dispatch.hooks import on_memory_write, on_storage
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ class Storage:
         self.version = 0
         if root is not None and type(root) is Lent:
             root.views.add(self)
-        if storages:
-            for created in storages:
+        if on_storage:
+            for created in on_storage:
                 created(self)
 
     def current_version(self) -> int:
@@ -64,8 +64,8 @@ class Storage:
         """Count one in-place write."""
         root = self.root or self
         root.version += 1
-        if memory_writes:
-            for written in memory_writes:
+        if on_memory_write:
+            for written in on_memory_write:
                 written(root)
 
 

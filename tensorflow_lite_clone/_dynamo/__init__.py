@@ -1,52 +1,90 @@
-"""What programs use of PyTorch's tracing compiler's own module, in terms of ``torch.compiler``."""
+"""``torch._dynamo``: how functions become graphs, in terms of ``torch.compiler``."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone._dynamo import eval_frame
+from tensorflow_lite_clone._dynamo import backends, config, eval_frame, exc, testing, utils
 from tensorflow_lite_clone.compiler import (
     OptimizedModule,
     allow_in_graph,
+    assume_constant_result,
+    compile,
     disable,
     is_compiling,
     list_backends,
     reset,
 )
-from tensorflow_lite_clone.core.options import Options
+from tensorflow_lite_clone.compiler.dynamo.calls import disallow_in_graph
+from tensorflow_lite_clone.compiler.dynamo.explain import explain
+from tensorflow_lite_clone.compiler.dynamo.function import graph_break
+from tensorflow_lite_clone.compiler.dynamo.registry import lookup_backend, register_backend
+from tensorflow_lite_clone.compiler.dynamo.stance import set_stance
 
-#: Set by programs, read by nothing.
-config = Options("torch._dynamo.config")
+
+def optimize(
+    backend: Any = "inductor", *, nopython: bool = False, disable: bool = False, **options: Any
+) -> Callable[[Any], Any]:
+    """A decorator that compiles with a backend, as ``torch.compile``; `nopython` is `fullgraph`."""
+
+    def decorate(function: Any) -> Any:
+        return compile(function, backend=backend, fullgraph=nopython, disable=disable)
+
+    return decorate
 
 
-def assume_constant_result(fn: Any) -> Any:
-    """The function: what is captured runs it each time."""
-    return fn
+def optimize_assert(backend: Any = "inductor", **options: Any) -> Callable[[Any], Any]:
+    """`optimize` of functions that are one graph."""
+    return optimize(backend, nopython=True)
 
 
 def mark_dynamic(t: Any, index: Any, **bounds: Any) -> None:
-    """Nothing: every shape is captured by itself."""
+    """Nothing: every shape has graphs of its own."""
+
+
+def maybe_mark_dynamic(t: Any, index: Any) -> None:
+    """Nothing: every shape has graphs of its own."""
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Nothing: every shape has graphs of its own."""
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Nothing: captured tensors stay where they are."""
 
 
-def graph_break(msg: str = "") -> None:
-    """Nothing: what is captured is the whole function."""
+def is_dynamo_supported() -> bool:
+    """True: functions are recorded on every platform."""
+    return True
 
 
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
+    "backends",
     "config",
     "disable",
+    "disallow_in_graph",
     "eval_frame",
+    "exc",
+    "explain",
     "graph_break",
     "is_compiling",
+    "is_dynamo_supported",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
+    "mark_static",
     "mark_static_address",
+    "maybe_mark_dynamic",
+    "optimize",
+    "optimize_assert",
+    "register_backend",
     "reset",
+    "set_stance",
+    "testing",
+    "utils",
 ]

@@ -264,14 +264,14 @@ def _without_devices(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     """The device that a call names, if any, and its arguments with meta in the place of that."""
     name = getattr(func, "__name__", "")
     if _creates(func):
-        named = Device(kwargs.get("device") or get_default_device())
-        return named, args, {**kwargs, "device": _META}
+        device_named = Device(kwargs.get("device") or get_default_device())
+        return device_named, args, {**kwargs, "device": _META}
     if name == "to" and args:
         device, dtype, copy, memory_format = parse_to(*args[1:], **kwargs)
-        given = {"dtype": dtype or args[0].dtype, "copy": copy, "memory_format": memory_format}
-        kept = {key: value for key, value in given.items() if value is not None}
+        options = {"dtype": dtype or args[0].dtype, "copy": copy, "memory_format": memory_format}
+        arguments = {key: value for key, value in options.items() if value is not None}
         moves = device is not None and device != args[0].device
-        return device, args[:1], {**kept, "copy": copy or moves}
+        return device, args[:1], {**arguments, "copy": copy or moves}
     if kwargs.get("device") is not None:
         return Device(kwargs["device"]), args, {**kwargs, "device": _META}
     return None, args, kwargs

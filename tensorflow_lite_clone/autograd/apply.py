@@ -259,7 +259,7 @@ NAMES: dict[str, Any] = {
     "mode": mode,
     "new": object.__new__,
     "next_sequence_number": next_sequence_number,
-    "node_hooks": hooks.nodes,
+    "node_hooks": hooks.on_node,
     "saved_hooks": saved_hooks,
 }  # fmt: skip
 

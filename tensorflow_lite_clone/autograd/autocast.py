@@ -39,6 +39,8 @@ class _State(threading.local):
         self.chosen = dict(DEFAULT_DTYPES)
         self.caching = True
         self.depth = 0
+        #: The device type for which tensors on `meta` stand while calls are tried with them.
+        self.meta_as = "meta"
         #: Casts of leaves, kept until the outermost block ends: id -> (leaf, cast).
         self.cache: dict[int, tuple[Any, Any]] = {}
 
@@ -166,9 +168,14 @@ def _concerned(policies: dict[str, str], values: tuple) -> list[str]:
     """The device types that autocast is on for, that have a policy, and that hold a tensor."""
     devices = [device for device in state.dtypes if device in policies]
     if devices:
-        held = {tensor.device.type for tensor in _tensors(values)}
+        held = {_device_type(tensor) for tensor in _tensors(values)}
         devices = [device for device in devices if device in held]
     return devices
+
+
+def _device_type(tensor: Tensor) -> str:
+    kind = tensor.device.type
+    return state.meta_as if kind == "meta" else kind
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -186,7 +193,7 @@ def _eligible(value: Any, device: str) -> bool:
         isinstance(value, Tensor)
         and value.dtype.kind == "f"
         and value.dtype is not float64
-        and value.device.type == device
+        and _device_type(value) == device
     )
 
 

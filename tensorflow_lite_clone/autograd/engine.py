@@ -224,7 +224,7 @@ class _Walk:
             self.plain
             and not node.arrival_hooks
             and not node.hooks
-            and not hooks.backwards
+            and not hooks.around_gradient
             and node.backend.alone
         ):
             grads = slot[:1] if len(slot) == 2 else slot[::2]
@@ -290,7 +290,7 @@ class _Walk:
         create_graph = self.create_graph
         backend = node.backend
         gradients = node.gradients if backend.alone else backend.guarded(node.gradients)
-        if hooks.backwards:
+        if hooks.around_gradient:
             call = lambda grads: gradients(grads, create_graph, needed)
             results = hooks.run_backward(node, call, grads)
         else:
@@ -394,8 +394,8 @@ class _Walk:
                 grad._storage = made
                 grad._edge = None
                 grad._view = None
-                if hooks.storages:
-                    for created in hooks.storages:
+                if hooks.on_storage:
+                    for created in hooks.on_storage:
                         created(made)
             else:
                 storage = present._storage

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import next_sequence_number
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.core.late_bound import apply_transformed
+from tensorflow_lite_clone.core.late_bound import apply_recorded, apply_transformed
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
 
@@ -125,6 +125,9 @@ class Function:
         """Run ``forward`` and record one node whose gradient is ``backward``."""
         if kwargs or cls.setup_context is not None:
             args = cls._bound(args, kwargs)
+        result = apply_recorded.function(cls, args)
+        if result is not NotImplemented:
+            return result
         if mode.transforms:
             if cls.setup_context is None:
                 raise RuntimeError(
@@ -236,7 +239,7 @@ def _record(
             continue
         if value.dtype.kind in "fc":
             _place(value, node, index, id(value) in context._dirty)
-    for hook in hooks.nodes:
+    for hook in hooks.on_node:
         hook(node)
 
 

@@ -232,7 +232,7 @@ def write(target: Tensor, value: Any) -> None:
 
 def write_array(backend: Backend, array: Array, value: Any) -> None:
     """Copy an array or number into an array of `backend`."""
-    if hooks.writers:
+    if hooks.around_write:
         hooks.writing(None, partial(backend.write, array, value), (array, value), {})
     else:
         backend.write(array, value)

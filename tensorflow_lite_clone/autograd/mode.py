@@ -47,6 +47,14 @@ def is_inference_mode_enabled() -> bool:
     return mode.inference
 
 
+def _set_grad_enabled(enabled: bool) -> None:
+    """Record operations in this thread from here on, or not: how a graph says it."""
+    mode.grad = enabled
+
+
+_set_grad_enabled.__module__ = f"{__name__.partition('.')[0]}._C"  # whence graphs call it
+
+
 class _Switch:
     """Base of context managers that also decorate functions (and generators)."""
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tensorflow_lite_clone.accelerator import current_accelerator
+from tensorflow_lite_clone.autograd.mode import _set_grad_enabled as _set_grad_enabled
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import (

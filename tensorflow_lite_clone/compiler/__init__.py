@@ -1,6 +1,7 @@
-"""``torch.compile`` and ``torch.compiler``: functions captured in CUDA graphs.
+"""``torch.compile`` and ``torch.compiler``: functions captured in CUDA graphs, or for a backend.
 
-See docs/cuda_graphs.md for what can be captured and what a captured function does otherwise.
+See docs/cuda_graphs.md for what is captured in CUDA graphs and programs, and docs/compile.md for
+the graphs that other backends are given.
 """
 
 from __future__ import annotations
@@ -11,6 +12,11 @@ from os import PathLike
 from typing import Any
 
 from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.dynamo.calls import allow_in_graph
+from tensorflow_lite_clone.compiler.dynamo.function import Recorded
+from tensorflow_lite_clone.compiler.dynamo.recorder import suspended
+from tensorflow_lite_clone.compiler.dynamo.registry import list_backends, lookup_backend
+from tensorflow_lite_clone.compiler.dynamo.stance import set_stance
 from tensorflow_lite_clone.compiler.function import (
     Compiled,
     everyone,
@@ -41,11 +47,28 @@ def compile(
     """A function or module that is captured in a CUDA graph and replayed, as ``torch.compile``.
 
     Also a decorator, with or without arguments. A module gives a module around it. With
-    ``backend="eager"``, ``"aot_eager"`` or ``disable=True`` it runs as it is; so it does where it
-    cannot be captured, for a reason that is logged, and with ``fullgraph=True`` raised as
-    RuntimeError. A function as `backend` is a NotImplementedError: it would be given a graph of
-    `torch.fx`, which is not made. `dynamic` and `options` change nothing: each shape is captured
-    by itself, at most `recompile_limit` (8) of them.
+    ``disable=True`` it runs as it is; so it does where it cannot be captured, for a reason that is
+    logged, and with ``fullgraph=True`` raised as RuntimeError. Each shape is captured by itself,
+    whatever `dynamic` says, at most `recompile_limit` (8) of them.
+
+    Another `backend`, a function or the name of one that is registered (``"eager"``), is given
+    graphs: ``backend(graph_module, example_inputs)``, with `mode` and `options` as keywords if they
+    are given. It returns what runs in their place. One function may be several graphs, with
+    ``fullgraph=True`` that is `torch._dynamo.exc.Unsupported`. See docs/compile.md.
+
+    >>> def backend(gm, example_inputs):
+    ...     print(gm.code.strip())
+    ...     return gm.forward
+    >>> @torch.compile(backend=backend)
+    ... def f(x):
+    ...     return x.sin() + 1
+    >>> f(torch.zeros(2))
+    def forward(self, L_x_):
+        l_x_ = L_x_
+        sin = l_x_.sin();  l_x_ = None
+        add = sin + 1;  sin = None
+        return (add,)
+    tensor([1., 1.])
 
     `debug`, which PyTorch does not have, is a folder to be filled: with the kernels of every
     captured form, and with the reasons why calls run as they are. Captures then take longer.
@@ -68,28 +91,21 @@ def compile(
         )
     if mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
-    if callable(backend):
-        raise NotImplementedError(
-            f"torch.compile(backend={getattr(backend, '__name__', backend)}): a function as a "
-            "backend compiles graphs of torch.fx, which are not made here, so it would never be "
-            f"called; expected one of {', '.join(list_backends(()))}"
-        )
-    if backend is not None and backend not in list_backends(()):
-        raise RuntimeError(
-            f"Invalid backend: {backend!r}, see `torch.compiler.list_backends()` for available "
-            "backends."
-        )
+    compiler_fn = None if backend is None or backend in _CAPTURING else lookup_backend(backend)
     if not callable(model):
         raise TypeError(f"torch.compile expects a callable, but got {type(model).__name__}")
-    capturing = (
-        not disable
-        and (backend is None or backend in _CAPTURING)
-        and mode != "max-autotune-no-cudagraphs"
-    )
     if isinstance(model, OptimizedModule):
         model = model._orig_mod
-    if isinstance(model, Compiled):
+    if isinstance(model, (Compiled, Recorded)):
         model = model._function
+    if compiler_fn is not None and not disable:
+        keywords = {"mode": mode, "options": options}
+        given = {name: value for name, value in keywords.items() if value is not None}
+        if given:
+            compiler_fn = functools.partial(compiler_fn, **given)
+        recorded = Recorded(model, compiler_fn, fullgraph, recompile_limit)
+        return OptimizedModule(model, recorded) if isinstance(model, Module) else recorded
+    capturing = not disable and mode != "max-autotune-no-cudagraphs"
     folder = None if debug is None else Folder(debug)
     compiled: Any = model
     if capturing and runs_outside(model):
@@ -104,13 +120,14 @@ def compile(
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """A function that is never captured; also a decorator.
 
-    A compiled function that calls it runs eagerly as a whole.
+    What other backends record ends before it and begins again behind it; a function that is
+    captured otherwise runs eagerly as a whole if it calls it.
     """
     if fn is None:
         return functools.partial(disable, recursive=recursive, reason=reason)
     if isinstance(fn, OptimizedModule):
         return fn._orig_mod
-    if isinstance(fn, Compiled):
+    if isinstance(fn, (Compiled, Recorded)):
         fn = fn._function
     if isinstance(fn, Module):
         vars(fn)["forward"] = disable(fn.forward, recursive, reason=reason)
@@ -124,6 +141,11 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     def call(*args: Any, **kwargs: Any) -> Any:
         if inside.disabled:
             return fn(*args, **kwargs)
+        recorder = inside.recorder
+        if recorder is not None:
+            recorder.break_graph(why, None, (*args, *kwargs.values()))
+            with suspended(recorder):
+                return call(*args, **kwargs)
         if not inside.active:
             outer = False
             inside.active = inside.disabled = True  # nothing that it calls is captured either
@@ -147,35 +169,28 @@ def reset() -> None:
 
 
 def is_compiling() -> bool:
-    """Whether a compiled function is being observed or captured in this thread."""
-    return inside.active
+    """Whether a compiled function is being observed, captured or recorded in this thread."""
+    return inside.active and not inside.disabled
 
 
 def is_dynamo_compiling() -> bool:
     """The same as `is_compiling`."""
-    return inside.active
+    return is_compiling()
 
 
 def cudagraph_mark_step_begin() -> None:
     """Nothing: results are copies, so that a new step overwrites none of them."""
 
 
-def allow_in_graph(fn: Any) -> Any:
-    """`fn` itself: every function may be captured."""
+def assume_constant_result(fn: Any) -> Any:
+    """`fn` itself: it is called in every call, and a graph holds what it returned."""
     return fn
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names that ``torch.compile(backend=...)`` takes.
-
-    Those that run a function as it is, ``"eager"`` and ``"aot_eager"``, are tagged ``"debug"``.
-    """
-    return [*([] if "debug" in (exclude_tags or ()) else ["aot_eager", "eager"]), *_CAPTURING]
 
 
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
+    "assume_constant_result",
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
@@ -183,4 +198,5 @@ __all__ = [
     "is_dynamo_compiling",
     "list_backends",
     "reset",
+    "set_stance",
 ]

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.compiler.captured import Differentiable, Step
 from tensorflow_lite_clone.compiler.debug import Folder
+from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.signature import (
     StaleError,
     UnstableError,
@@ -44,11 +45,12 @@ _NOWHERE = "it works on no device that captures"
 class _Inside(threading.local):
     active = False  # a compiled function is being observed or captured in this thread
     trace: Trace | None = None  # it is being observed
+    recorder: Any = None  # what records the graphs of one, see `dynamo.recorder`
     disabled = False  # a function that is never captured runs, outside of all others
 
 
 inside = _Inside()
-everyone: weakref.WeakSet[Compiled] = weakref.WeakSet()
+everyone: weakref.WeakSet[Any] = weakref.WeakSet()
 _capturing = locks.lock()
 
 
@@ -163,6 +165,8 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if inside.active or capture.state.graph is not None or mode.transforms:
             return self._function(*args, **kwargs)
+        if stance.name == "force_eager":
+            return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
             key = signature(args, kwargs, tensors), surroundings()
@@ -180,7 +184,7 @@ class Compiled:
         with self._lock:  # threads share the forms' memory
             for form in site.forms:
                 if form.fits(tensors):
-                    if form.graphs.on_host and hooks.active:  # who would see nothing of a replay
+                    if form.graphs.on_host and hooks.around_op:  # who would see nothing of a replay
                         break
                     if form is not self._last and not self._turn_to(site, form):
                         break
@@ -242,7 +246,7 @@ class Compiled:
         outside = seen.outside(tensors)
         if outside is not None:
             return self._eagerly(outside, args, kwargs)
-        if seen.backend.graphs.on_host and hooks.active:
+        if seen.backend.graphs.on_host and hooks.around_op:
             return self._function(*args, **kwargs)
         pinned = self._pins(site, seen, tensors)
         if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.compiler.function import Compiled
 from tensorflow_lite_clone.nn.modules.hooks import has_hooks
 from tensorflow_lite_clone.nn.modules.module import Module
 
@@ -14,14 +13,14 @@ _OWN = frozenset(("_orig_mod", "_compiled", *vars(Module())))
 class OptimizedModule(Module):
     """A compiled module, as torch's; `_orig_mod` is the module itself."""
 
-    def __init__(self, module: Module, compiled: Compiled) -> None:
+    def __init__(self, module: Module, compiled: Any) -> None:
         super().__init__()
         del self.__dict__["training"]
         self._orig_mod = module
         self.__dict__["_compiled"] = compiled
 
     _orig_mod: Any
-    _compiled: Compiled
+    _compiled: Any
 
     @property
     def training(self) -> bool:

@@ -19,9 +19,7 @@ _DEPTH = 4  # containers, objects and functions that are looked into from where 
 _LONGEST = 1000  # container: of longer ones only the length is looked at
 _CONTAINERS = (list, tuple, dict, OrderedDict, defaultdict)
 _PACKAGE = __name__.partition(".")[0]
-_OF_ATTRIBUTES = frozenset(
-    "LOAD_ATTR LOAD_METHOD LOAD_SUPER_ATTR STORE_ATTR DELETE_ATTR".split()
-)
+_OF_ATTRIBUTES = frozenset("LOAD_ATTR LOAD_METHOD LOAD_SUPER_ATTR STORE_ATTR DELETE_ATTR".split())
 _OF_GLOBALS = frozenset(
     "LOAD_GLOBAL LOAD_NAME LOAD_FROM_DICT_OR_GLOBALS STORE_GLOBAL DELETE_GLOBAL".split()
 )

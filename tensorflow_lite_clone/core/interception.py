@@ -112,8 +112,8 @@ class Interceptor:
             return NotImplemented
 
     def _run(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        if runners:
-            return runners[0](self.own, self.name, args, kwargs)
+        if around_intercepted:
+            return around_intercepted[0](self.own, self.name, args, kwargs)
         return self.own(*args, **kwargs)
 
     def begin(self) -> None:
@@ -156,7 +156,7 @@ def _code(free: tuple[str, ...]) -> CodeType:
 
 #: Runs a function of which nobody is asked (any more), as ``run(function, name, args, kwargs)``;
 #: entered by `python_dispatch` once there are classes with ``__torch_dispatch__``.
-runners: list[Callable[..., Any]] = []
+around_intercepted: list[Callable[..., Any]] = []
 #: Each is called with the class of a new tensor, where that is not `Tensor` itself.
 on_new_class: list[Callable[[type], None]] = []
 

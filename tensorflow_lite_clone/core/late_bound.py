@@ -47,6 +47,8 @@ serves_device_type = LateBound("serves_device_type", lambda name: False)
 apply = LateBound("autograd.apply.apply")
 #: ``apply_transformed(cls, args)``: an `autograd.Function` inside of a transform of `func`.
 apply_transformed = LateBound("torch.autograd.Function.apply")
+#: ``apply_recorded(cls, args)``: one that is a single call in a graph; NotImplemented for others.
+apply_recorded = LateBound("compiler.dynamo.function.apply_recorded", lambda *_: NotImplemented)
 #: ``cast(tensor, dtype)``, and that of weights of convolutions in two dimensions.
 cast = LateBound("ops.cast")
 cast_weight = LateBound("ops.cast_weight")

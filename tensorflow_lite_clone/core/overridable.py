@@ -141,7 +141,7 @@ def add_all(members: dict[str, Any]) -> None:
 
 
 def _passed(name: str) -> Passed:
-    """All arguments, by name where they have defaults; operands of einsum one by one."""
+    """All arguments of a function, by name where they have defaults; operands of einsum apart."""
     names = tuple(PARAMETERS.get(name, "").split())
 
     def bound(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

@@ -8,10 +8,13 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.cuda._devices import device_count, index_of
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _generator(device: Any) -> Any:
+    for before in hooks.on_seed:
+        before()
     return backends.load(f"cuda:{index_of(device)}").generator
 
 

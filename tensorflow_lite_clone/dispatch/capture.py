@@ -62,7 +62,7 @@ def crossing(what: str, size: int = 0) -> None:
 
     `what` says what is done, as in "reads a value back".
     """
-    for waiting in tuple(hooks.waits):
+    for waiting in tuple(hooks.on_wait):
         waiting(what, size)
     if state.graph is None:
         return

@@ -101,7 +101,7 @@ class ProcessGroup:
         `both`. Profilers see it by its name.
         """
         call = partial(self._begin, outputs, inputs, start, both)
-        return hooks.run_region(f"{self.backend}:{name}", call) if hooks.regions else call()
+        return hooks.run_region(f"{self.backend}:{name}", call) if hooks.around_region else call()
 
     def _begin(
         self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], start: Start, both: bool

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.fx._compatibility import compatibility
 from tensorflow_lite_clone.fx._names import qualified_name, torch_name, type_name
 from tensorflow_lite_clone.fx._namespace import STANDARD, Namespace
 from tensorflow_lite_clone.fx.node import Node, abbreviation, noted_value
+from tensorflow_lite_clone.ops.compat.symbols import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree as pytree
 
@@ -435,10 +436,12 @@ class _Writer:
             strides = f"[{', '.join(map(str, value.stride()))}]" if self.include_stride else ""
             text += self._color("dim_blue", strides)
             text += self._color("dim_green", f"{value.device}" if self.include_device else "")
-            is_plain = type(value) is Tensor
+            is_plain = type(value).__name__ in ("Tensor", "FakeTensor")
             kind = f': "{text}"' if is_plain else f': "{type(value).__name__}({text})"'
         elif hasattr(value, "dtype") and hasattr(value, "shape"):
             kind = f': "{abbreviation(value)}"'
+        elif isinstance(value, (SymInt, SymFloat, SymBool)):
+            kind = f': "Sym({value})"'
         if self.expanded_def and node.op == "placeholder" and node.meta.get("desc") is not None:
             comment = f"  # {node.meta['desc']}"
         return kind, comment

@@ -50,11 +50,7 @@ _FUNCTIONAL = IN_PYTHON | frozenset(
     "einsum".split()
 )
 _ELSEWHERE = {
-    "torch.lobpcg": "torch._lobpcg.lobpcg",
     "torch.nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",
-    "torch.nn.functional.threshold": "torch.nn.functional._threshold",
-    "torch.pca_lowrank": "torch._lowrank.pca_lowrank",
-    "torch.svd_lowrank": "torch._lowrank.svd_lowrank",
 }
 
 

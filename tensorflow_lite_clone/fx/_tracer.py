@@ -287,8 +287,8 @@ class Tracer(TracerBase):
         codegen = _PyTreeCodeGen(_PyTreeInfo(names[:count], spec, None))
         self.graph._codegen = codegen
 
-        # Without annotations, which graphs show.
-        def call_with_leaves(*leaves):  # type: ignore[no-untyped-def]
+        # Without annotations, which graphs would show.
+        def call_with_leaves(*leaves):
             result = root_fn(*pytree.tree_unflatten(leaves, spec))
             values, out_spec = pytree.tree_flatten(result)
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)

@@ -112,7 +112,7 @@ class _WrappedCall:
     """Calls a module; an error of a line of its code is printed with the lines around it."""
 
     def __init__(self, cls: type, cls_call: Callable[..., Any] | None) -> None:
-        self.cls: Any = cls
+        self.cls = cls
         self.cls_call = cls_call
 
     @staticmethod
@@ -134,7 +134,7 @@ class _WrappedCall:
         try:
             if self.cls_call is not None:
                 return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)
+            return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[arg-type]
         except Exception as error:
             frames = [each for each in traceback.extract_tb(error.__traceback__) if _is_seen(each)]
             if frames and "eval_with_key" in frames[-1].filename:

@@ -54,7 +54,7 @@ def replace_pattern(
     AssertionError where the numbers of parameters or results differ.
     """
     found = replace_pattern_with_filters(gm, pattern, replacement)
-    return [Match(each.anchor, each.nodes_map) for each in found]
+    return [Match(match.anchor, match.nodes_map) for match in found]
 
 
 def replace_pattern_with_filters(

@@ -11,9 +11,11 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import recording
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.export.exported_program import ExportedProgram
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.onnx import _dynamic
 from tensorflow_lite_clone.onnx._enums import OperatorExportTypes, TrainingMode
+from tensorflow_lite_clone.onnx._exported import unpacked
 from tensorflow_lite_clone.onnx._model import FROZEN, Run, build, equal
 from tensorflow_lite_clone.onnx._program import ONNXProgram, library
 from tensorflow_lite_clone.onnx._sizes import Symbol
@@ -66,7 +68,8 @@ def export(
 ) -> ONNXProgram | None:
     """Write what `model` computes on example inputs as an ONNX model, to `f` if given.
 
-    `model` is a module or function; `args` a tuple (or one tensor), whose tensors, with those in
+    `model` is a module, a function or an exported program, which says itself what its inputs and
+    dynamic dimensions are; `args` a tuple (or one tensor), whose tensors, with those in
     `kwargs`, are the inputs. What the model does with numbers and in Python's control flow is
     fixed, as is its training flag (`training`); parameters keep their names of the state dict.
     `dynamic_axes` ({input: {axis: name}} or {input: [axis, ...]}) or `dynamic_shapes` (as the
@@ -82,12 +85,21 @@ def export(
     onnx = library("onnx")
     if custom_translation_table:
         raise NotImplementedError("export(): custom_translation_table is not supported")
+    program_of = unpacked(model, args, kwargs) if isinstance(model, ExportedProgram) else None
+    exported = model if program_of is not None else None
+    if program_of is not None:
+        model, args, kwargs = program_of.module, program_of.args, program_of.kwargs
+        input_names = input_names or program_of.input_names
+        output_names = output_names or program_of.output_names
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     if opset > _LARGEST_OPSET:
         raise ValueError(f"export(): opset_version {opset} is above {_LARGEST_OPSET}")
     example = _Example(model, args, kwargs, input_names)
     dynamic: _dynamic.Dynamic = {}
-    if dynamic_shapes is not None:
+    if program_of is not None:
+        named = zip(example.tensors, program_of.input_names)
+        dynamic = {name: program_of.dynamic[own] for name, own in named}
+    elif dynamic_shapes is not None:
         dynamic = _dynamic.from_shapes(dynamic_shapes, example.arguments, list(example.tensors))
     elif dynamic_axes:
         ranks = {name: tensor.ndim for name, tensor in example.tensors.items()}
@@ -101,6 +113,7 @@ def export(
     if opset < _LEAST_OPSET:
         proto = _converted(proto, opset)
     program = ONNXProgram(proto)
+    program.exported_program = exported
     if verbose:
         print(library("onnx.printer").to_text(proto))
     if verify:

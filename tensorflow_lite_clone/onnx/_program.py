@@ -32,7 +32,7 @@ class ONNXProgram:
 
     def __init__(self, model_proto: Any, without_weights: Any = None) -> None:
         self.model_proto = model_proto
-        self.exported_program = None
+        self.exported_program: Any = None
         self._without_weights = without_weights
         self._session: Any = None
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.ops.compat.symbols import SymBool
 from tensorflow_lite_clone.ops.reduce.reductions import all as all_true
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -30,9 +31,9 @@ def _check_with(error_type: Any, cond: Any, message: _Message) -> None:
             "cond must be a bool, but got a Tensor. For tensor conditions, use "
             "torch._check_tensor_all() to assert that all elements are true."
         )
-    if not isinstance(cond, bool):
+    if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    _raise_unless(cond, error_type, message)
+    _raise_unless(bool(cond), error_type, message)
 
 
 @public("torch", names=("_check_tensor_all_with",))

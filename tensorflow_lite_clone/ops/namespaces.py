@@ -28,6 +28,11 @@ class Namespace:
 namespaces: dict[str, Namespace] = {}
 
 
+def register(namespace: Namespace) -> None:
+    """Enter a namespace of its own kind."""
+    namespaces[namespace.name] = namespace
+
+
 def namespace(name: str) -> dict[str, Any]:
     """The members of a namespace, which is made if need be."""
     return namespaces.setdefault(name, Namespace(name)).members
@@ -156,6 +161,9 @@ class Aten(Namespace):
         if name not in members:
             places = [EXPORTS.get(place, {}) for place in ("torch", "method", "functional")]
             functions = [place[name] for place in places if name in place]
+            prefix, _, rest = name.partition("_")
+            if prefix in ("linalg", "fft", "special") and rest in EXPORTS.get(prefix, {}):
+                functions.append(EXPORTS[prefix][rest])
             if not functions and name not in _KEYS:
                 return super().__getattr__(name)
             members[name] = OpOverloadPacket(f"aten::{name}", functions[0] if functions else None)

@@ -80,7 +80,7 @@ def count_writes(tensors: list[Tensor]) -> None:
     """Give tensors that a device has written to their next versions."""
     for tensor in tensors:
         storage = tensor._storage
-        if hooks.memory_writes:
+        if hooks.on_memory_write:
             storage.bump()
         else:
             (storage.root or storage).version += 1

@@ -11,7 +11,7 @@ __all__ = ["wrappers"]
 
 
 def _load() -> None:
-    for name in ("forms", "gradients", "shapes", "steps"):
+    for name in ("composites", "forms", "gradients", "shapes", "steps"):
         import_module(f"{__name__}.{name}")
 
 

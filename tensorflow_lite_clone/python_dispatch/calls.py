@@ -25,7 +25,7 @@ from tensorflow_lite_clone.ops.namespaces import (
     OpOverload,
     OpOverloadPacket,
     aten,
-    namespaces,
+    register,
 )
 from tensorflow_lite_clone.python_dispatch import identity
 from tensorflow_lite_clone.storage import Storage
@@ -226,13 +226,13 @@ class _Own(Namespace):
 
     def __getattr__(self, name: str) -> Any:
         for found, make in ((name, _own), (name.removesuffix("_"), _own_write)):
-            op: Any = TABLE.get(found)
-            if is_op(op):
+            op: Any = TABLE[found] if is_op(TABLE.get(found)) else None
+            if op is not None:
                 return make(op).overloadpacket
         return super().__getattr__(name)
 
 
-namespaces["tlc"] = _Own("tlc")
+register(_Own("tlc"))
 
 
 def raised(array: Any, backend: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, get_default_device
-from tensorflow_lite_clone.core.interception import intercept, release, runners
+from tensorflow_lite_clone.core.interception import around_intercepted, intercept, release
 from tensorflow_lite_clone.core.torch_function import active_modes
 from tensorflow_lite_clone.python_dispatch.calls import call
 from tensorflow_lite_clone.tensor import Tensor
@@ -47,8 +47,8 @@ def _by_position(names: str, *overloads: str) -> _Normalizer:
 
     def normalize(args: tuple, kwargs: dict[str, Any]) -> tuple[str, tuple, dict[str, Any]]:
         values = [*args, *(kwargs.pop(name) for name in names.split() if name in kwargs)]
-        chosen = overloads[min(len(values), len(overloads)) - 1]
-        return chosen, tuple(values), kwargs
+        overload = overloads[min(len(values), len(overloads)) - 1]
+        return overload, tuple(values), kwargs
 
     return normalize
 
@@ -143,7 +143,7 @@ _Handler = Callable[[Callable[..., Any], tuple, dict[str, Any]], Any]
 
 
 def _creation(normalize: _Normalizer, of_another: bool) -> _Handler:
-    def create(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    def create(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
         requires_grad = kwargs.get("requires_grad", False)
         kwargs = {name: x for name, x in kwargs.items() if x is not None and name not in _DROPPED}
         name, args, kwargs = normalize(args, kwargs)
@@ -152,33 +152,33 @@ def _creation(normalize: _Normalizer, of_another: bool) -> _Handler:
         order = ("dtype", "layout", "device")
         first: dict[str, Any] = {key: kwargs.pop(key) for key in order if key in kwargs}
         first["pin_memory"] = kwargs.pop("pin_memory", False)
-        made = call(name, *args, **first, **kwargs)
-        return made.requires_grad_() if requires_grad else made
+        tensor = call(name, *args, **first, **kwargs)
+        return tensor.requires_grad_() if requires_grad else tensor
 
     return create
 
 
 def _draw(operation: str) -> _Handler:
-    def draw(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-        given = {name: x for name, x in kwargs.items() if name != "generator" or x is not None}
-        return call(operation, *args, **given)
+    def draw(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+        arguments = {name: x for name, x in kwargs.items() if name != "generator" or x is not None}
+        return call(operation, *args, **arguments)
 
     return draw
 
 
-def _of_data(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    made = own(*args, **kwargs)
-    return made if any([isinstance(x, Tensor) for x in args[:1]]) else call("lift_fresh", made)
+def _of_data(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    tensor = function(*args, **kwargs)
+    return tensor if any([isinstance(x, Tensor) for x in args[:1]]) else call("lift_fresh", tensor)
 
 
-def _new_of_data(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
-    return call("lift_fresh", own(*args, **kwargs))
+def _new_of_data(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+    return call("lift_fresh", function(*args, **kwargs))
 
 
-def _read(own: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
+def _read(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> Any:
     if args[0].numel() == 1:
         call("_local_scalar_dense", args[0])
-    return own(*args, **kwargs)
+    return function(*args, **kwargs)
 
 
 def _handlers() -> dict[str, _Handler]:
@@ -187,11 +187,11 @@ def _handlers() -> dict[str, _Handler]:
     for name, normalize in _FUNCTIONS.items():
         found[f"torch.{name}"] = _creation(normalize, of_another=False)
     for name, normalize in _OF_ANOTHER.items():
-        for place in ("torch", "torch.Tensor"):
-            found[f"{place}.{name}"] = _creation(normalize, of_another=True)
+        for prefix in ("torch", "torch.Tensor"):
+            found[f"{prefix}.{name}"] = _creation(normalize, of_another=True)
     for name, operation in _DRAWS.items():
-        for place in ("torch", "torch.Tensor"):
-            found[f"{place}.{name}"] = _draw(operation)
+        for prefix in ("torch", "torch.Tensor"):
+            found[f"{prefix}.{name}"] = _draw(operation)
     found.update({f"torch.{name}": _of_data for name in _OF_DATA})
     found["torch.Tensor.new_tensor"] = _new_of_data
     found.update({f"torch.Tensor.{name}": _read for name in _READS})
@@ -206,19 +206,19 @@ def seen_creations() -> Iterator[None]:
     """A block in which this thread's modes see creations, random writes and reads of numbers."""
     thread = threading.get_ident()
 
-    def run(own: Callable[..., Any], name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run(function: Callable[..., Any], name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         handler = _HANDLERS.get(name)
         if handler is not None and mode.dispatch_modes and threading.get_ident() == thread:
-            return handler(own, args, kwargs)
-        outer = runners[runners.index(run) + 1 :]
-        return outer[0](own, name, args, kwargs) if outer else own(*args, **kwargs)
+            return handler(function, args, kwargs)
+        outer = around_intercepted[around_intercepted.index(run) + 1 :]
+        return outer[0](function, name, args, kwargs) if outer else function(*args, **kwargs)
 
     active_modes.append(None)  # so that calls of plain tensors come here too
     intercept()
-    runners.insert(0, run)
+    around_intercepted.insert(0, run)
     try:
         yield
     finally:
-        runners.remove(run)
+        around_intercepted.remove(run)
         release()
         active_modes.pop()

@@ -291,7 +291,7 @@ def expect(cls: Any) -> None:
         type(mode).dispatching = 1
         interpreters.dispatch.lowers = True
         watch()
-        interception.runners.append(_run)
+        interception.around_intercepted.append(_run)
         interception.intercept()
 
 

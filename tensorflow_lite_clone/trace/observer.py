@@ -9,17 +9,17 @@ from typing import Any, Self
 
 from tensorflow_lite_clone.dispatch import hooks
 
-#: The methods of observers, and where each is entered; ``around_op`` has functions of its own.
+#: The methods of observers, and the lists of their names; ``around_op`` has functions of its own.
 _LISTS: dict[str, list[Any]] = {
-    "around_write": hooks.writers,
-    "around_function": hooks.functions,
-    "around_gradient": hooks.backwards,
-    "around_region": hooks.regions,
-    "on_launch": hooks.launches,
-    "on_wait": hooks.waits,
-    "on_node": hooks.nodes,
-    "on_storage": hooks.storages,
-    "on_memory_write": hooks.memory_writes,
+    "around_write": hooks.around_write,
+    "around_function": hooks.around_function,
+    "around_gradient": hooks.around_gradient,
+    "around_region": hooks.around_region,
+    "on_launch": hooks.on_launch,
+    "on_wait": hooks.on_wait,
+    "on_node": hooks.on_node,
+    "on_storage": hooks.on_storage,
+    "on_memory_write": hooks.on_memory_write,
 }
 
 

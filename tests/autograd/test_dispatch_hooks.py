@@ -38,7 +38,7 @@ def test_the_newest_wrapper_is_outermost_and_all_end() -> None:
     assert seen[2:] == ["second add"]
     hooks.remove(second)
     x.exp()
-    assert len(seen) == 3 and hooks.active == []
+    assert len(seen) == 3 and hooks.around_op == []
     with pytest.raises(ValueError):
         hooks.remove(second)
 
@@ -114,11 +114,11 @@ def test_hooks_around_gradients_see_and_change_them() -> None:
 
     x = tlc.ones(2, device=DEVICE, requires_grad=True)
     y = (x * 3).sum()
-    hooks.backwards.append(doubled)
+    hooks.around_gradient.append(doubled)
     try:
         y.backward()
     finally:
-        hooks.backwards.remove(doubled)
+        hooks.around_gradient.remove(doubled)
     assert seen == [("SumBackward0", 1), ("MulBackward0", 2)]
     assert x.grad.tolist() == [12.0, 12.0]
 
@@ -131,7 +131,7 @@ def test_writers_are_told_of_writes() -> None:
         call()
 
     x = tlc.zeros(3, device=DEVICE)
-    hooks.writers.append(writer)
+    hooks.around_write.append(writer)
     try:
         x += 1
         x.mul_(2)
@@ -141,7 +141,7 @@ def test_writers_are_told_of_writes() -> None:
         x[0] = 5
         x.copy_(x)
     finally:
-        hooks.writers.remove(writer)
+        hooks.around_write.remove(writer)
     assert seen[:5] == ["add", "mul", "copy", "fill", "zero"] and len(seen) == 7
     assert x.tolist() == [5.0, 0.0, 0.0]
 
@@ -153,11 +153,11 @@ def test_regions() -> None:
         seen.append(name)
         return call()
 
-    hooks.regions.append(region)
+    hooks.around_region.append(region)
     try:
         assert hooks.run_region("mine", lambda: 3) == 3
     finally:
-        hooks.regions.remove(region)
+        hooks.around_region.remove(region)
     assert seen == ["mine"]
 
 

@@ -98,14 +98,14 @@ def test_a_hook_that_another_thread_takes_away_hides_no_other(
     told: list[str] = []
 
     def leaving(*what: Any) -> Callable[[], None]:
-        hooks.launches.remove(leaving)
+        hooks.on_launch.remove(leaving)
         return lambda: None
 
     def staying(*what: Any) -> Callable[[], None]:
         told.append(what[0])
         return lambda: told.append("end")
 
-    monkeypatch.setattr(hooks, "launches", [leaving, staying])
+    monkeypatch.setattr(hooks, "on_launch", [leaving, staying])
     for end in hooks.tell_launch("kernel", "", (), ()):
         end()
     assert told == ["kernel", "end"]

@@ -26,12 +26,12 @@ def captured(work: Callable[[], Any]) -> tuple[Any, list[str]]:
 
     work()
     graph = tlc.cuda.CUDAGraph()
-    hooks.launches.append(launching)
+    hooks.on_launch.append(launching)
     try:
         with tlc.cuda.graph(graph):
             result = work()
     finally:
-        hooks.launches.remove(launching)
+        hooks.on_launch.remove(launching)
     graph.replay()
     tlc.cuda.synchronize()
     return result, names

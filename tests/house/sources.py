@@ -101,7 +101,9 @@ class _Strings:
             level = len(text) - len(text.lstrip("."))
             above = self._package.split(".")
             text = ".".join([*above[: len(above) - level + 1], text[level:]])
-        if WILDCARD not in text or text == WILDCARD:
+        if not text.strip(WILDCARD):
+            return [WILDCARD]
+        if WILDCARD not in text:
             return [text]
         fitting = {text.replace(WILDCARD, word) for word in self._words} & self._known
         return sorted(fitting) or [text.partition(WILDCARD)[0].rstrip(".")]

@@ -28,13 +28,13 @@ def test_reasons() -> None:
 
 
 def test_a_census_is_weighed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entries = {"torch.Tensor": 6, "torch.export.export": 3, "torch.no_such_name": 1}
+    entries = {"torch.Tensor": 6, "torch.export.draft_export": 3, "torch.no_such_name": 1}
     file = tmp_path / "census.json"
     file.write_text(json.dumps({"names": {k: {"repositories": n} for k, n in entries.items()}}))
     names.census(file)
     printed = capsys.readouterr().out
     assert printed.startswith("60.00% of 3 names")
-    assert "torch.export.export: left out" in printed
+    assert "torch.export.draft_export: left out" in printed
     assert "torch.no_such_name: no reason" in printed
     assert printed.endswith("0 of the 0 that have signatures lack keywords of PyTorch's\n")
 

@@ -37,9 +37,9 @@ def launched() -> Iterator[list[str]]:
         found.append(name.split("<")[0])
         return lambda: None
 
-    hooks.launches.append(launching)
+    hooks.on_launch.append(launching)
     yield found
-    hooks.launches.remove(launching)
+    hooks.on_launch.remove(launching)
 
 
 @pytest.fixture(autouse=True)

@@ -33,9 +33,9 @@ def launched() -> Iterator[list[str]]:
         names.append(name.split("<")[0])
         return lambda: None
 
-    hooks.launches.append(launching)
+    hooks.on_launch.append(launching)
     yield names
-    hooks.launches.remove(launching)
+    hooks.on_launch.remove(launching)
 
 
 @pytest.mark.parametrize("rows, inputs, outputs", SHAPES)

@@ -30,14 +30,14 @@ class Launched(Computed):
         self.text = source.write(formed[0], formed[1], formed[3])
 
     def into(self, operands: tuple, results: tuple) -> None:
-        for watch in launch.watchers:
+        for watch in launch.on_generated_launch:
             watch(self.text)
         told(self.text.name, "", (1,), (256,))()
         super().into(operands, results)
 
 
 def told(*what: Any) -> Callable[[], None]:
-    ends = [launching(*what) for launching in hooks.launches]
+    ends = [launching(*what) for launching in hooks.on_launch]
 
     def end() -> None:
         for each in ends:
@@ -56,7 +56,7 @@ def made(chain: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(trial, "seconds", lambda step: trial.bytes_of(step) / 5e8)
     graph = SimpleNamespace(dot=lambda: "digraph {}")
     monkeypatch.setattr(capture.state, "graph", graph)
-    monkeypatch.setattr(hooks, "launches", [deferred.launching])
+    monkeypatch.setattr(hooks, "on_launch", [deferred.launching])
     found = record.Record(0)
     found._device = nullcontext()
     return found
@@ -80,9 +80,9 @@ def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
         z = more(sine(x), row)
         chain.flush()
     np.testing.assert_allclose(host(z), np.sin(host(x)) + host(row), 1e-6)
-    assert hooks.launches == [deferred.launching]
-    assert not deferred.watchers
-    assert not launch.watchers
+    assert hooks.on_launch == [deferred.launching]
+    assert not deferred.on_joined
+    assert not launch.on_generated_launch
     made.write(tmp_path, "A step")
 
     first, kernel, last = rows(tmp_path)  # what waited comes before what did not

@@ -122,11 +122,11 @@ def test_a_watched_launch_is_the_launchers(launched: list) -> None:
         launcher(None, x)
     assert (len(calls), len(launched)) == (2, 1)
     watcher = lambda *told: lambda: None
-    hooks.launches.append(watcher)
+    hooks.on_launch.append(watcher)
     try:
         launcher(None, x)
     finally:
-        hooks.launches.remove(watcher)
+        hooks.on_launch.remove(watcher)
     assert (len(calls), len(launched)) == (3, 1)
 
 

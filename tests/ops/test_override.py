@@ -116,12 +116,12 @@ def recorders() -> dict[str, Recorder]:
     hook = lambda op, backend, call: call
     write_hook = lambda op, call, arrays, parameters: call()
     hooks.add(hook)
-    hooks.writers.append(write_hook)
+    hooks.around_write.append(write_hook)
     try:
         with as_for_large_arrays():
             run_the_table()
     finally:
-        hooks.writers.remove(write_hook)
+        hooks.around_write.remove(write_hook)
         hooks.remove(hook)
         for entry, write in writes.items():
             entry.write = staticmethod(write)

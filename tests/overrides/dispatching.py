@@ -169,6 +169,6 @@ def forget_classes() -> None:
     if interpreters.dispatch.lowers:
         type(mode).dispatching = 0
         interpreters.dispatch.lowers = False
-        interception.runners.clear()
+        interception.around_intercepted.clear()
         interception.release()
         calls.unwatch()

@@ -399,7 +399,7 @@ def test_nothing_remains_of_a_mode():
     with names(tlc):
         assert vars(tlc.Tensor)["_storage"] is not slot
     assert vars(tlc.Tensor)["_storage"] is slot
-    assert not tlc.dispatch.hooks.active and not tlc.dispatch.hooks.writers
+    assert not tlc.dispatch.hooks.around_op and not tlc.dispatch.hooks.around_write
 
 
 def test_another_result_than_tensors_is_refused():

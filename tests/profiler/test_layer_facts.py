@@ -226,7 +226,7 @@ def test_copies_between_devices():
 
 def no_hooks(model):
     tables = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
-    watchers = (hooks.active, hooks.backwards, hooks.waits, hooks.nodes)
+    watchers = (hooks.around_op, hooks.around_gradient, hooks.on_wait, hooks.on_node)
     return not any(watchers) and not any(
         getattr(module, table) for module in model.modules() for table in tables
     )

@@ -57,14 +57,14 @@ def names(profile: profiler.profile) -> list[str]:
 
 def nothing_is_watched() -> bool:
     return not (
-        hooks.active
-        or hooks.writers
-        or hooks.backwards
-        or hooks.regions
-        or hooks.launches
-        or hooks.waits
-        or hooks.nodes
-        or hooks.storages
+        hooks.around_op
+        or hooks.around_write
+        or hooks.around_gradient
+        or hooks.around_region
+        or hooks.on_launch
+        or hooks.on_wait
+        or hooks.on_node
+        or hooks.on_storage
         or recorder.recorders
     )
 

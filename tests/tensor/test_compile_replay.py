@@ -425,7 +425,7 @@ def test_the_backend_is_as_it_was() -> None:
         failing = tlc.compile(lambda x: x * x.sum().item(), fullgraph=True)
         failing(tlc.ones(2)), failing(tlc.ones(2))
     assert vars(CPU).keys() <= before
-    assert CPU.captures == 0 and not hooks.active and not hooks.writers
+    assert CPU.captures == 0 and not hooks.around_op and not hooks.around_write
     assert CPU.F.exp is np.exp
 
 

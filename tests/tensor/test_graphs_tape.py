@@ -90,7 +90,7 @@ def test_capture_refuses_synchronization_and_ends() -> None:
     ):
         with pytest.raises(CaptureError, match=word), tlc.cuda.graph(graph):
             ask()
-        assert capture.state.graph is None and not hooks.active
+        assert capture.state.graph is None and not hooks.around_op
         assert not tlc.cuda.is_current_stream_capturing()
     assert issubclass(CaptureError, RuntimeError)
     assert x.sum().item() == 3.0
@@ -120,7 +120,7 @@ def test_captures_are_not_nested() -> None:
         with tlc.cuda.graph(graph):
             with tlc.cuda.graph(other):
                 pass
-    assert capture.state.graph is None and not hooks.active
+    assert capture.state.graph is None and not hooks.around_op
 
 
 def test_a_graph_is_captured_once() -> None:

@@ -140,13 +140,13 @@ def test_switches_of_absent_libraries() -> None:
 
 def test_the_tracing_compilers_module() -> None:
     dynamo = tlc._dynamo
-    dynamo.config.suppress_errors = True
-    assert dynamo.config.suppress_errors
-    with dynamo.config.patch(suppress_errors=False, cache_size_limit=3):
-        assert not dynamo.config.suppress_errors and dynamo.config.cache_size_limit == 3
-    assert dynamo.config.suppress_errors
+    dynamo.config.verbose = True
+    assert dynamo.config.verbose
+    with dynamo.config.patch(verbose=False, cache_size_limit=3):
+        assert not dynamo.config.verbose and dynamo.config.recompile_limit == 3
+    assert dynamo.config.verbose and dynamo.config.cache_size_limit == 8
     with pytest.raises(AttributeError, match="was not set"):
-        _ = dynamo.config.cache_size_limit
+        _ = dynamo.config.log_level
     tlc._inductor.config.coordinate_descent_tuning = True
     assert not dynamo.is_compiling()
     assert dynamo.disable(lambda x: x + 1)(1) == 2

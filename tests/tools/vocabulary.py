@@ -72,6 +72,11 @@ class Overused(NamedTuple):
         """How many times as frequent."""
         return self.ours / (self.theirs + RARE)
 
+    @property
+    def excess(self) -> float:
+        """Uses, per 100,000 names, beyond what would still be no over-use."""
+        return self.ours - TIMES * (self.theirs + RARE)
+
 
 def words_of(name: str) -> list[str]:
     """`_saveForBackward2` has `save`, `for`, `backward`; words of one or two letters are left out.

@@ -60,7 +60,7 @@ class Log(Observer):
 
 
 def entered():
-    return [len(entries) for entries in (hooks.active, *_LISTS.values())]
+    return [len(entries) for entries in (hooks.around_op, *_LISTS.values())]
 
 
 def test_an_observer_is_called_with_what_runs() -> None:

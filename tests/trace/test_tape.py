@@ -43,7 +43,7 @@ def test_what_ops_call_and_what_runs_elsewhere_is_not_on_it() -> None:
     assert "lstm_cell" not in names(tape) and "exp" not in names(tape)
     count = len(tape.calls)
     tlc.ones(2).exp()
-    assert len(tape.calls) == count and not hooks.active
+    assert len(tape.calls) == count and not hooks.around_op
 
 
 def test_parameters_and_several_results() -> None:

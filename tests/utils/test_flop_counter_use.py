@@ -209,13 +209,13 @@ def test_a_counter_begun_inside_of_a_module():
 
 
 def test_nothing_is_left_behind():
-    before = [list(entries) for entries in (hooks.active, hooks.backwards)]
+    before = [list(entries) for entries in (hooks.around_op, hooks.around_gradient)]
     counter = FlopCounterMode(display=False)
     (x,) = inputs(tlc, [(3, 3)], "1")
     with pytest.raises(ZeroDivisionError), counter:
         y = (x @ x).sum()
         raise ZeroDivisionError
-    assert [list(entries) for entries in (hooks.active, hooks.backwards)] == before
+    assert [list(entries) for entries in (hooks.around_op, hooks.around_gradient)] == before
     y.backward()
     x @ x
     assert counter.get_total_flops() == 54

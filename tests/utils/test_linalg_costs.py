@@ -361,10 +361,10 @@ def test_gradients(name):
         return results
 
     y = function(x)
-    hooks.backwards.append(gradient)
+    hooks.around_gradient.append(gradient)
     try:
         y.abs().sum().backward()
     finally:
-        hooks.backwards.remove(gradient)
+        hooks.around_gradient.remove(gradient)
     assert made, nodes
     close(found, sum(made))

@@ -238,7 +238,7 @@ def test_buffers_that_are_replaced_come_back() -> None:
 
 def watched() -> bool:
     """Whether any hook is left."""
-    tables = hooks.active, hooks.writers, hooks.functions, hooks.nodes
+    tables = hooks.around_op, hooks.around_write, hooks.around_function, hooks.on_node
     return any(map(bool, tables)) or _has_any_global_hook()
 
 

@@ -85,15 +85,15 @@ class CupyBackend(Backend):
         """A block in which this thread's pointwise kernels wait for those that follow them."""
         self._look_up(1)
         chain.on, chain.here = True, self.here
-        hooks.backwards.append(deferred.backward)
-        hooks.launches.append(deferred.launching)
+        hooks.around_gradient.append(deferred.backward)
+        hooks.on_launch.append(deferred.launching)
         try:
             yield
             chain.flush()
         finally:
             chain.drop()
-            hooks.backwards.remove(deferred.backward)
-            hooks.launches.remove(deferred.launching)
+            hooks.around_gradient.remove(deferred.backward)
+            hooks.on_launch.remove(deferred.launching)
             self._look_up(-1)
 
     def foreign(self, call: Callable[..., Any], is_view: bool = False) -> Callable[..., Any]:

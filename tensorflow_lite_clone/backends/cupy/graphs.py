@@ -126,7 +126,7 @@ class Graph:
         replay = _on_device(self.index, self._graph.launch)
 
         def launch() -> None:
-            if hooks.regions:
+            if hooks.around_region:
                 hooks.run_region("CUDAGraph.replay", replay)
             else:
                 replay()

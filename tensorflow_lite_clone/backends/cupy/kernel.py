@@ -32,7 +32,7 @@ class _Watch(threading.local):
 watch = _Watch()
 _UNKNOWN = None, (), (), (), 0  # in place of a launch of which no more is noted
 _ONES = ((1, 1, 1), (1, 1), (1,), ())
-_launches = hooks.launches
+_launches = hooks.on_launch
 _INVALID_CONTEXT = 201  # CUDA_ERROR_INVALID_CONTEXT of the driver
 _STATIC_SHARED = 48 * 1024  # bytes; a kernel must be told of more
 

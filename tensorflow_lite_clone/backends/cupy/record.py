@@ -54,15 +54,15 @@ class Record:
         self._text: Text | None = None
 
     def __enter__(self) -> Record:
-        deferred.watchers.append(self._joined)
-        launch.watchers.append(self._written)
-        hooks.launches.insert(0, self._launching)
+        deferred.on_joined.append(self._joined)
+        launch.on_generated_launch.append(self._written)
+        hooks.on_launch.insert(0, self._launching)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        hooks.launches.remove(self._launching)
-        launch.watchers.remove(self._written)
-        deferred.watchers.remove(self._joined)
+        hooks.on_launch.remove(self._launching)
+        launch.on_generated_launch.remove(self._written)
+        deferred.on_joined.remove(self._joined)
 
     def _mine(self) -> bool:
         return threading.get_ident() == self._thread and capture.state.graph is not None

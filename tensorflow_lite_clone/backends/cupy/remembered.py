@@ -45,7 +45,7 @@ from tensorflow_lite_clone.dispatch.layouts import conversions
 _MOST_RUNS = 4096  # that are kept of one launcher; then it begins anew
 _ALIGNMENT = 127  # lower bits of addresses that launchers may choose by
 _MOST_MAPS = 256  # tensor maps that are kept of one argument
-_launches = hooks.launches
+_launches = hooks.on_launch
 
 
 class Place(NamedTuple):

@@ -37,10 +37,10 @@ def matches_module_pattern(pattern: Iterable[type], node: Node, modules: dict[st
     """Whether a node calls a module of the second class on what one of the first class gives."""
     nodes = (*node.args[:1], node)
     return len(nodes) == 2 and all(
-        isinstance(each, Node)
-        and each.op == "call_module"
-        and type(modules.get(each.target)) is kind  # type: ignore[arg-type]
-        for each, kind in zip(nodes, pattern, strict=True)
+        isinstance(item, Node)
+        and item.op == "call_module"
+        and type(modules.get(item.target)) is kind  # type: ignore[arg-type]
+        for item, kind in zip(nodes, pattern, strict=True)
     )
 
 

@@ -130,9 +130,9 @@ class PythonKeyTracer(Tracer):
 
     def _view_of_slot(self, tensor: Tensor) -> Any:
         """The proxy of a view, of a traced tensor, that no operation made; else the tensor."""
-        form = tensor.numel(), tensor.dtype, tensor.is_contiguous()
+        layout = tensor.numel(), tensor.dtype, tensor.is_contiguous()
         for other, proxy, constant in self._beginning.get(_address(tensor), ()):
-            if form[2] and form == (other.numel(), other.dtype, other.is_contiguous()):
+            if layout[2] and layout == (other.numel(), other.dtype, other.is_contiguous()):
                 arguments = (proxy, list(tensor.shape))
                 view = self.create_proxy("call_function", aten.view.default, arguments, {}, "view")
                 self.track(tensor, view, constant)
@@ -160,7 +160,7 @@ class PythonKeyTracer(Tracer):
             proxy.node.meta["val"] = fakes if type(value) is list else tuple(fakes)
             for number, item in enumerate(value):
                 if item is not None:
-                    self.track(item, proxy[number], constant)
+                    self.track(item, proxy[number], constant)  # type: ignore[index]
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):
@@ -227,13 +227,13 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
 def _draws(func: OpOverload) -> bool:
     """Whether an operation's result is random."""
-    return any([part in func._opname for part in ("rand", "bernoulli", "normal", "dropout")])
+    return any([name in func._opname for name in ("rand", "bernoulli", "normal", "dropout")])
 
 
 def get_innermost_proxy_mode() -> ProxyTorchDispatchMode | None:
     """The innermost mode of this thread that traces, or None."""
     modes = _get_current_dispatch_mode_stack()
-    found = [each for each in modes if isinstance(each, ProxyTorchDispatchMode)]
+    found = [mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)]
     return found[-1] if found else None
 
 
@@ -282,7 +282,7 @@ def track_tensor_tree(
 
 
 def dispatch_trace(
-    root: Module | Callable[..., Any], tracer: Tracer, concrete_args: tuple | None = None
+    root: Module | Callable[..., Any], tracer: Tracer, concrete_args: Any = None
 ) -> GraphModule:
     """The module of the graph that `tracer` traces of `root`."""
     graph = tracer.trace(root, concrete_args)
@@ -293,8 +293,8 @@ def dispatch_trace(
 def fake_signature(fn: Callable[..., Any], nargs: int) -> Callable[..., Any]:
     """`fn` as a function of `nargs` arguments ``arg0``, ``arg1``, ..."""
     names = ", ".join([f"arg{i}" for i in range(nargs)])
-    made: Callable[..., Any] = eval(f"lambda {names}: fn({names})", {"fn": fn})
-    return made
+    function: Callable[..., Any] = eval(f"lambda {names}: fn({names})", {"fn": fn})
+    return function
 
 
 def _has_plain_signature(function: Any) -> bool:
@@ -347,8 +347,8 @@ def make_fx(
                 result = function(*args)
             return pytree.tree_map(tracer.proxy_of, result)
 
-        places = pytree.tree_map(lambda _: PH, args)
-        return dispatch_trace(run, tracer, tuple(places))
+        placeholders = pytree.tree_map(lambda _: PH, args)
+        return dispatch_trace(run, tracer, tuple(placeholders))
 
     return traced
 

@@ -82,8 +82,10 @@ class Dot:
                 "to_string() and write_dot() give"
             )
         text = self.to_string().encode()
-        made = subprocess.run([program, f"-T{format}"], input=text, capture_output=True, check=True)
-        return made.stdout
+        completed = subprocess.run(
+            [program, f"-T{format}"], input=text, capture_output=True, check=True
+        )
+        return completed.stdout
 
     def __getattr__(self, name: str) -> Any:
         action, _, format = name.partition("_")
@@ -182,7 +184,7 @@ class FxGraphDrawer:
         for kind, members in kinds:
             for name, tensor in members:
                 name = f"{called}.{name}"
-                label = f"{{{name}|op_code=get_{kind}\\l{_described(tensor)}}}"
+                label = f"{{{name}|op_code=get_{kind}\\l{_tensor_label(tensor)}}}"
                 self._add_box(dot, name, label, _OF_WEIGHTS)
                 dot.add_edge(name, called)
 
@@ -198,9 +200,9 @@ class FxGraphDrawer:
             name = target if isinstance(target, str) else qualified_name(target)
             parts.append(f"target={_escaped(name)}\\n")
             args, kwargs = self._arguments(node)
-            parts += self._shown("args=(", [_text(arg) for arg in args], ")")
+            parts += self._argument_labels("args=(", [_text(arg) for arg in args], ")")
             named = [f"{key}: {_text(arg)}" for key, arg in kwargs.items()]
-            parts += self._shown("kwargs={", named, "}")
+            parts += self._argument_labels("kwargs={", named, "}")
             parts.append(f"num_users={len(node.users)}\\n")
         _add_metadata(parts, node.meta.get("tensor_meta"))
         trace = node.stack_trace if self._shows_lines else None
@@ -218,7 +220,7 @@ class FxGraphDrawer:
                 return normalized
         return node.args, node.kwargs
 
-    def _shown(self, opening: str, texts: list[str], closing: str) -> list[str]:
+    def _argument_labels(self, opening: str, texts: list[str], closing: str) -> list[str]:
         texts = [text for text in texts if not (self._skips_nodes and "%" in text)]
         if not texts:
             return []
@@ -244,11 +246,11 @@ def _text(arg: Any) -> str:
     if isinstance(arg, Node):
         return f"%{arg.name}"
     if isinstance(arg, list | tuple):
-        shown = ", ".join([_text(each) for each in arg[:8]])
+        items = ", ".join([_text(value) for value in arg[:8]])
         more = f", ...[total_len={len(arg)}]" if len(arg) > 8 else ""
-        return f"[{shown}{more}]" if isinstance(arg, list) else f"({shown}{more})"
+        return f"[{items}{more}]" if isinstance(arg, list) else f"({items}{more})"
     if isinstance(arg, dict):
-        return "{" + ", ".join([f"{key}: {_text(each)}" for key, each in arg.items()]) + "}"
+        return "{" + ", ".join([f"{key}: {_text(value)}" for key, value in arg.items()]) + "}"
     return str(arg)
 
 
@@ -261,9 +263,9 @@ def _add_metadata(parts: list[str], meta: Any) -> None:
             f"stride={meta.stride}\\n",
         ]
     elif isinstance(meta, list | tuple | dict):
-        for each in meta.values() if isinstance(meta, dict) else meta:
-            _add_metadata(parts, each)
+        for value in meta.values() if isinstance(meta, dict) else meta:
+            _add_metadata(parts, value)
 
 
-def _described(tensor: Tensor) -> str:
+def _tensor_label(tensor: Tensor) -> str:
     return f"{tensor.dtype}{list(tensor.shape)}\\n"

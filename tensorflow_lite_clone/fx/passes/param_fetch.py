@@ -46,7 +46,7 @@ def extract_attrs_for_lowering(mod: Module) -> dict[str, Any]:
             f"Fetcher version {version} try to fetch {name} version {mod._version}, please "
             "upgrade the module_fetch_book"
         )
-    found = {each: getattr(mod, matching(each, mod._version)) for each in attributes}
+    found = {attribute: getattr(mod, matching(attribute, mod._version)) for attribute in attributes}
     return {"name": name, **found}
 
 

@@ -116,13 +116,15 @@ class PassManager:
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Remove the passes of these names."""
-        self.passes = [each for each in self.passes if each.__name__ not in _passes]
+        self.passes = [function for function in self.passes if function.__name__ not in _passes]
         self._validated = False
 
     def replace_pass(self, _target: _Pass, _replacement: _Pass) -> None:
         """Run another pass in the place of one, which is found by its name."""
         name = _target.__name__
-        self.passes = [_replacement if each.__name__ == name else each for each in self.passes]
+        self.passes = [
+            _replacement if function.__name__ == name else function for function in self.passes
+        ]
         self._validated = False
 
     def validate(self) -> None:
@@ -135,6 +137,6 @@ class PassManager:
     def __call__(self, source: Any) -> Any:
         """What the last pass returns, for what the first is given."""
         self.validate()
-        for each in self.passes:
-            source = each(source)
+        for function in self.passes:
+            source = function(source)
         return source

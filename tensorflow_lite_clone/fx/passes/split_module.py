@@ -75,16 +75,16 @@ def split_module(
         traced = torch.fx.symbolic_trace(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()))
         split = split_module(traced, None, lambda node: int(node.target))  # submod_0, submod_1
     """
-    whole = _Whole(m, split_callback, partition_affix)
-    order = whole.order()
+    splitter = _Splitter(m, split_callback, partition_affix)
+    order = splitter.order()
     for name in order:
-        whole.add_inputs(whole.partitions[name], keep_original_input_name)
-    whole.fill(qualname_map, bool(keep_original_node_name))
-    calls = list(whole.partitions) if keep_original_order else order
-    return whole.assemble(calls, keep_original_order, keep_original_node_name, tuple_return)
+        splitter.add_inputs(splitter.partitions[name], keep_original_input_name)
+    splitter.fill(qualname_map, bool(keep_original_node_name))
+    calls = list(splitter.partitions) if keep_original_order else order
+    return splitter.assemble(calls, keep_original_order, keep_original_node_name, tuple_return)
 
 
-class _Whole:
+class _Splitter:
     """A module on its way to be split."""
 
     def __init__(
@@ -119,7 +119,7 @@ class _Whole:
 
     def order(self) -> list[str]:
         """The names of partitions, each after those it depends on."""
-        missing = {name: len(each.dependencies) for name, each in self.partitions.items()}
+        missing = {name: len(partition.dependencies) for name, partition in self.partitions.items()}
         ready = [name for name, number in missing.items() if not number]
         order = []
         while ready:
@@ -145,8 +145,8 @@ class _Whole:
             for node in nodes
             if node.op == "get_attr" and isinstance(self.attribute(node.target), Module)
         ]
-        handed_in = [node for node in nodes if node not in modules]
-        for number, node in enumerate(handed_in):
+        placeholders = [node for node in nodes if node not in modules]
+        for number, node in enumerate(placeholders):
             name = node.name if keep_names else f"arg_{number}"
             partition.environment[node] = partition.graph.placeholder(name, type_expr=node.type)
         for node in modules:
@@ -154,7 +154,7 @@ class _Whole:
             partition.targets[str(node.target)] = self.attribute(node.target)
         for node in nodes:
             partition.environment[node].meta = node.meta.copy()
-        partition.inputs = dict.fromkeys([node.name for node in handed_in])
+        partition.inputs = dict.fromkeys([node.name for node in placeholders])
 
     def fill(self, qualname_map: dict[str, str] | None, keep_names: bool) -> None:
         """Copy the nodes into the graphs of their partitions."""
@@ -213,12 +213,14 @@ class _Whole:
             inputs = tuple([values[input_name] for input_name in partition.inputs])
             call = graph.call_module(partition.submod_name, inputs)
             for number, output in enumerate(partition.outputs):
-                values[output] = call if single else Proxy(call)[number].node
+                values[output] = call if single else Proxy(call)[number].node  # type: ignore[index]
         for node in self.nodes.values():
             if node.op == "output":
                 graph.output(map_arg(node.args[0], lambda used: values[used.name]))
         split = GraphModule(targets, graph)
-        split.meta["partition_names"] = {each.submod_name for each in self.partitions.values()}
+        split.meta["partition_names"] = {
+            partition.submod_name for partition in self.partitions.values()
+        }
         return split
 
 

@@ -20,16 +20,16 @@ _OUTSIDE = ("placeholder", "get_attr")
 
 def getattr_recursive(obj: Any, name: str) -> Any:
     """What an object has under a dotted name, None if it has nothing there."""
-    for part in name.split("."):
-        obj = getattr(obj, part, None)
+    for name_part in name.split("."):
+        obj = getattr(obj, name_part, None)
     return obj
 
 
 def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
     """Set what an object has under a dotted name."""
     *path, last = attr.split(".")
-    for part in path:
-        obj = getattr(obj, part)
+    for name_part in path:
+        obj = getattr(obj, name_part)
     setattr(obj, last, value)
 
 
@@ -103,7 +103,7 @@ def split_by_tags(
         raise RuntimeError("Graph had no output node!")
     returned: list[Node] = []
     map_arg(output.args[0], returned.append)
-    used = [node for each in components.values() for node in each.orig_inputs]
+    used = [node for item in components.values() for node in item.orig_inputs]
     for node in dict.fromkeys([*used, *returned]):
         if node.op not in _OUTSIDE:
             of_node[node].orig_outputs.append(node)
@@ -120,10 +120,10 @@ def split_by_tags(
         inputs = tuple([values[node] for node in component.orig_inputs])
         call = main.call_module(component.name, inputs)
         for number, node in enumerate(component.orig_outputs):
-            values[node] = call if single else Proxy(call)[number].node
+            values[node] = call if single else Proxy(call)[number].node  # type: ignore[index]
     main.output(map_arg(output.args[0], values.__getitem__))
     main._codegen = gm.graph._codegen
-    root = HolderModule({each.name: each.gm for each in components.values()})
+    root = HolderModule({item.name: item.gm for item in components.values()})
     for node in attributes:
         setattr(root, node.name, getattr_recursive(gm, str(node.target)))
     split = GraphModuleCls(root, main)

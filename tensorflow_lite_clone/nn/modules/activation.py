@@ -462,9 +462,9 @@ class MultiheadAttention(Module):
         if swapped:
             same = key is value
             together = query is key
-            key = key.transpose(0, 1)
-            value = key if same else value.transpose(0, 1)
-            query = key if together else query.transpose(0, 1)
+            key = key.transpose(1, 0)
+            value = key if same else value.transpose(1, 0)
+            query = key if together else query.transpose(1, 0)
         out_proj = self.out_proj
         separate = not self._qkv_same_embed_dim
         output, weights = F.multi_head_attention_forward(
@@ -493,7 +493,7 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
         )
         if swapped:
-            output = output.transpose(0, 1)
+            output = output.transpose(1, 0)
             if same and together and not (self.training or output.requires_grad):
                 output = output.contiguous()  # as PyTorch's form for evaluation gives it
         return output, weights

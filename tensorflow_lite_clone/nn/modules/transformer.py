@@ -18,7 +18,7 @@ from tensorflow_lite_clone.nn.modules.dropout import Dropout
 from tensorflow_lite_clone.nn.modules.linear import Linear
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.modules.normalization import LayerNorm
-from tensorflow_lite_clone.ops.create.constructors import full
+from tensorflow_lite_clone.ops.create.constructors import full, zeros_like
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -73,8 +73,7 @@ def _as_additive(mask: Tensor | None, like: Tensor) -> Tensor | None:
     """A boolean mask (True: ignore) as zeros and minus infinities in `like`'s dtype."""
     if mask is None or mask.dtype is not bool_:
         return mask
-    zeros = like.new_zeros(mask.shape)
-    return zeros.masked_fill(mask, float("-inf"))
+    return zeros_like(mask, dtype=like.dtype).masked_fill_(mask, float("-inf"))
 
 
 class _Layer(Module):

@@ -45,7 +45,7 @@ def stacked(x: Tensor, extra: list, writes: bool = False) -> tuple[Tensor, tuple
     if not x._storage.backend.has_values:
         extra = _with_masks_read(shape, extra)
     extra, backend = on_one_backend(x, extra)
-    if hooks.active and not backend.batched and not any([is_mask(item) for _, item in extra]):
+    if hooks.around_op and not backend.batched and not any([is_mask(item) for _, item in extra]):
         return _stacked_by_ops(extra), tuple([place for place, _ in extra])
     F = backend.F
     arrays: list = []

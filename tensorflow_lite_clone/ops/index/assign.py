@@ -223,7 +223,7 @@ def zero_(self: Tensor) -> Tensor:
 
 def _write_number(op: type[Op], x: Tensor, value: complex, parameters: dict) -> Tensor:
     storage = x._storage
-    if hooks.writers:
+    if hooks.around_write:
         call = partial(storage.backend.write, storage.array, value)
         hooks.writing(op, call, (storage.array,), parameters)
     else:

@@ -48,7 +48,7 @@ from tensorflow_lite_clone.ops.shape.slices import Select, Slice, unbind_method
 from tensorflow_lite_clone.ops.shape.views import reshape, unsqueeze
 from tensorflow_lite_clone.tensor import Tensor
 
-_active_hooks = hooks.active
+_active_hooks = hooks.around_op
 
 
 @public("method")
@@ -84,7 +84,10 @@ def __getitem__(self: Tensor, index: Any) -> Tensor:
     elif kind is Tensor:
         array, places = self._storage.array, index._storage.array
         if (
-            index.dtype is int64 and places.ndim and array.size and array.ndim
+            index.dtype is int64
+            and places.ndim
+            and array.size
+            and array.ndim
             and type(places) is type(array)
         ):
             try:
@@ -131,7 +134,7 @@ def __setitem__(self: Tensor, index: Any, value: Any) -> None:
         if kind is slice:
             step_of(index)
         index = (index,) if kind is int or kind is slice else as_tuple(index)
-    if not hooks.writers and _is_basic(index) and not _recorded(self, value):
+    if not hooks.around_write and _is_basic(index) and not _recorded(self, value):
         array = storage.array
         try:
             part = array[index if ... in index else (*index, ...)]
@@ -220,7 +223,9 @@ def _advanced(x: Tensor, extra: list) -> Tensor:
     place, only = extra[0]
     try:
         if (
-            len(extra) == 1 and only.dtype is int64 and only._storage.laid.ndim == 1
+            len(extra) == 1
+            and only.dtype is int64
+            and only._storage.laid.ndim == 1
             and shape[place]
         ):
             return apply(IndexAlong, x, only, axis=place, shape=shape)

@@ -173,7 +173,7 @@ def _layers(
         for backwards in range(directions):
             cell, state = cells[first + backwards], states[first + backwards]
             run = partial(_sequence, make, folds_bias, x, sizes, cell, state, bool(backwards))
-            if hooks.functions and sizes is None and cell[-1] is None:
+            if hooks.around_function and sizes is None and cell[-1] is None:
                 start = state if isinstance(state, tuple) else (state,)
                 where = {"backwards": bool(backwards)}
                 out, *end = hooks.run_function(name, run, (x, *cell[:4], *start), where)

@@ -212,7 +212,7 @@ def unary(
                 and 0 not in array.strides
             ):
                 backend = storage.backend
-                writer = None if hooks.writers else backend.writers[op]
+                writer = None if hooks.around_write else backend.writers[op]
                 if writer is not None and writer(array) is not False:
                     storage.bump()
                     return input
@@ -372,7 +372,7 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:
         return False
     assign = storage.backend.writers[op]
-    if hooks.writers:
+    if hooks.around_write:
         hooks.writing(op, partial(assign, array, right), (array, right), {})
     else:
         try:

@@ -13,6 +13,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import classes
+from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -34,12 +35,12 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`; returns the generator."""
-        self._backend.drawn(self._source).manual_seed(seed)
+        self._own().manual_seed(seed)
         return self
 
     def seed(self) -> int:
         """Start a stream from a non-deterministic seed, which is returned."""
-        return self._backend.drawn(self._source).seed()
+        return self._own().seed()
 
     def initial_seed(self) -> int:
         """The seed that the stream began with."""
@@ -47,7 +48,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state as a uint8 tensor, on the CPU in torch's own layout."""
-        return wrap(self._backend.drawn(self._source).get_state(), backends.load("cpu"))
+        return wrap(self._own().get_state(), backends.load("cpu"))
 
     def set_state(self, new_state: Tensor) -> None:
         """Continue from a state returned by `get_state`."""
@@ -57,7 +58,13 @@ class Generator:
         array = storage.array
         if storage.backend is not backends.load("cpu"):
             array = storage.backend.to_host(array)
-        self._backend.drawn(self._source).set_state(array)
+        self._own().set_state(array)
+
+    def _own(self) -> Any:
+        """The source, about to be seeded or asked for its state."""
+        for before in hooks.on_seed:
+            before()
+        return self._backend.drawn(self._source)
 
     def clone_state(self) -> Generator:
         """An independent generator that continues the same stream."""

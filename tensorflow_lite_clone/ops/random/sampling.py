@@ -212,7 +212,7 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
     source = source_of(generator, backend)
     if backend.is_contiguous(array):
         check_writable(array)
-        direct = not (backend.batched or hooks.writers)
+        direct = not (backend.batched or hooks.around_write)
         drawn = draw(source.into(array) if direct else source, array.shape, array.dtype)
         if drawn is array:
             storage.bump()

@@ -387,7 +387,7 @@ def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Ten
     array, backend = storage.array, storage.backend
     wanted = sizes_of(args, "size", size)
     shape, strides = expanded(array.shape, backend.strides(array), wanted)
-    if hooks.active:
+    if hooks.around_op:
         return apply_view(Expand, self, shape=shape)
     part = backend.F.as_strided(array, shape, strides)
     return view_of(Expand, self, part, {"shape": shape})

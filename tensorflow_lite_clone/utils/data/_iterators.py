@@ -51,7 +51,7 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self) -> Any:
-        if hooks.regions:
+        if hooks.around_region:
             name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
             data = hooks.run_region(name, self._next_data)
         else:

@@ -36,7 +36,7 @@ _PLAIN = (
 
 
 #: Each is called with a step before it is launched, and the steps that it was joined from.
-watchers: list[Callable[[Step, list[Step]], None]] = []
+on_joined: list[Callable[[Step, list[Step]], None]] = []
 
 
 class _Known:
@@ -203,7 +203,7 @@ class Chain(threading.local):
         if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
             self._again |= again
             with self.beside(), self.here():
-                for watch in tuple(watchers):
+                for watch in tuple(on_joined):
                     watch(alone, group)
                 try:
                     alone.launch()
@@ -315,7 +315,7 @@ def viewing(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def backward(node: Any, call: Callable[..., Any], grads: list) -> Any:
-    """Run a node's gradients, for `hooks.backwards`: formulas wait, what waits precedes others."""
+    """A node's gradients, for `hooks.around_gradient`: formulas wait, and precede what does not."""
     op: Any = getattr(node, "op", None)
     if (
         op is not None
@@ -377,7 +377,7 @@ def _shares(value: Any, x: Any) -> bool:
 
 
 def launching(*launch: Any) -> Callable[[], None]:
-    """Launch what waits before any other kernel of ours, for `hooks.launches`."""
+    """Launch what waits before any other kernel of ours, for `hooks.on_launch`."""
     if chain.on and not chain.apart:
         chain.flush()
     return lambda: None
@@ -402,7 +402,7 @@ def _arrays(value: Any) -> list[Any] | None:
 
 def _launch(step: Step, group: list[Step]) -> None:
     """Launch what a group was joined to, or the group one by one where that does not compile."""
-    for watch in tuple(watchers):
+    for watch in tuple(on_joined):
         watch(step, group)
     try:
         step.launch()

@@ -38,10 +38,10 @@ from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
-_launches = hooks.launches
+_launches = hooks.on_launch
 _ROWS = 8  # that a thread sums at least
-#: Each is called with a kernel before it is launched, while `hooks.launches` are told of it.
-watchers: list[Callable[[Text], None]] = []
+#: Each is called with a kernel before it is launched, while `hooks.on_launch` are told of it.
+on_generated_launch: list[Callable[[Text], None]] = []
 
 
 @cache
@@ -77,7 +77,7 @@ def launcher(name: str, text: Text, front: str, static: Struct, values: list, bl
     def fire(*arguments: Any, kept: Any = (size, extra)) -> None:  # to which addresses lead
         launched: Any = ()
         if _launches:
-            for watcher in tuple(watchers):
+            for watcher in tuple(on_generated_launch):
                 watcher(text)
             launched = hooks.tell_launch(text.name, "", (blocks,), (BLOCK,))
         unknown()

@@ -99,9 +99,13 @@ class CapabilityBasedPartitioner:
             ordered = sorted(partition.nodes.items(), key=itemgetter(1), reverse=True)
             partition.nodes = dict(ordered)
         growing.take_items(self.graph_module)
-        return [each for each in growing.partitions.values() if self._is_worthwhile(each)]
+        return [
+            partition
+            for partition in growing.partitions.values()
+            if self._is_large_enough(partition)
+        ]
 
-    def _is_worthwhile(self, partition: Partition) -> bool:
+    def _is_large_enough(self, partition: Partition) -> bool:
         if self.allows_single_node_partition:
             return partition.size() > 0
         ignored = {"torch.ops.aten.view", "_operator.getitem", *self.non_compute_ops}
@@ -174,7 +178,7 @@ class _Growing:
             node = waiting.pop()
             identity = self.assigned.get(node)
             together = [node] if identity is None else self.partitions[identity].nodes
-            for user in (user for each in together for user in each.users):
+            for user in (user for partition in together for user in partition.users):
                 if user in nodes:
                     return True
                 if user not in seen:

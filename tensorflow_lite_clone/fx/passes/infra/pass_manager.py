@@ -55,14 +55,14 @@ def _topological_sort_passes(passes: list[_Pass], constraints: list[_Constraint]
         a: [b for b in passes if a != b and not all(fits(a, b) for fits in constraints)]
         for a in passes
     }
-    order = [each for each in before if not before[each]]
+    order = [function for function in before if not before[function]]
     for done in order:
-        for each, needed in before.items():
-            if done in needed:
-                needed.remove(done)
-                if not needed:
-                    order.append(each)
-    rest = [each for each in before if before[each]]
+        for function, required in before.items():
+            if done in required:
+                required.remove(done)
+                if not required:
+                    order.append(function)
+    rest = [function for function in before if before[function]]
     if rest:
         raise RuntimeError(f"Circular dependency detected within the following passes: {rest}")
     return order
@@ -160,7 +160,7 @@ class PassManager:
             if self.run_checks_after_each_pass:
                 self.check(result.graph_module)
         except Exception as error:
-            earlier = [_name(each) for each in self.passes[:number]]
+            earlier = [_name(function) for function in self.passes[:number]]
             raise Exception(  # noqa: TRY002  as PyTorch's
                 f"An error occurred when running the '{name}' pass after the following passes: "
                 f"{earlier}"

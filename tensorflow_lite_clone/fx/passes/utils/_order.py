@@ -13,18 +13,18 @@ def topo_sort(nodes: list[Node]) -> list[Node]:
 
     Of the nodes that may follow, the first in the old order does.
     """
-    place = {node: number for number, node in enumerate(nodes)}
-    missing = {node: sum([used in place for used in node.all_input_nodes]) for node in nodes}
-    ready = [place[node] for node in nodes if not missing[node]]  # a heap, as it is sorted
+    position = {node: number for number, node in enumerate(nodes)}
+    missing = {node: sum([used in position for used in node.all_input_nodes]) for node in nodes}
+    ready = [position[node] for node in nodes if not missing[node]]  # a heap, as it is sorted
     ordered = []
     while ready:
         node = nodes[heappop(ready)]
         ordered.append(node)
         for user in node.users:
-            if user in place:
+            if user in position:
                 missing[user] -= 1
                 if not missing[user]:
-                    heappush(ready, place[user])
+                    heappush(ready, position[user])
     if len(ordered) != len(nodes):
         raise AssertionError(
             f"these nodes use each other: {[node for node in nodes if missing[node]]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from tensorflow_lite_clone.fx.graph import Graph
 from tensorflow_lite_clone.fx.graph_module import GraphModule
@@ -90,7 +91,8 @@ def insert_subgm(
             orig_outputs[0].replace_all_uses_with(call, propagate_meta=True)
         elif orig_outputs:
             for number, node in enumerate(orig_outputs):
-                node.replace_all_uses_with(Proxy(call)[number].node, propagate_meta=True)
+                item: Any = Proxy(call)[number]  # type: ignore[index]
+                node.replace_all_uses_with(item.node, propagate_meta=True)
             call.meta["val"] = tuple([node.meta.get("val") for node in orig_outputs])
     return gm
 

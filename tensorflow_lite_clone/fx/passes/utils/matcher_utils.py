@@ -74,8 +74,8 @@ class SubgraphMatcher:
         output = list(pattern.nodes)[-1]
         self.pattern_placeholder_nodes = [n for n in pattern.nodes if n.op == "placeholder"]
         self.pattern_returning_nodes: list[Node] = output.all_input_nodes
-        last = [node for node in output.all_input_nodes if len(node.users) == 1]
-        self.pattern_anchors: list[Node] = [output] if match_output else last
+        sinks = [node for node in output.all_input_nodes if len(node.users) == 1]
+        self.pattern_anchors: list[Node] = [output] if match_output else sinks
 
     def match(self, graph: Graph, node_name_match: str = "") -> list[InternalMatch]:
         """The places where the pattern is found, in the order of the graph.
@@ -182,11 +182,11 @@ def _same_kind(pn: Node, gn: Node) -> bool:
 
 def _without_overlaps(matches: list[InternalMatch]) -> list[InternalMatch]:
     """The matches that share no node with an earlier one."""
-    kept: list[InternalMatch] = []
-    taken: set[Node] = set()
+    result: list[InternalMatch] = []
+    matched: set[Node] = set()
     for match in matches:
         inside = {gn for pn, gn in match.nodes_map.items() if pn.op not in _ENDS}
-        if taken.isdisjoint(inside):
-            kept.append(match)
-            taken |= inside
-    return kept
+        if matched.isdisjoint(inside):
+            result.append(match)
+            matched |= inside
+    return result
