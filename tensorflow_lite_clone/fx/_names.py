@@ -51,6 +51,7 @@ _FUNCTIONAL = IN_PYTHON | frozenset(
 )
 _ELSEWHERE = {
     "torch.nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",
+    "torch.nn.functional.threshold": "torch.nn.functional._threshold",
 }
 
 

@@ -396,7 +396,7 @@ def _is_asserted(frame: FrameType) -> bool:
 
 
 def _operator(name: str) -> Callable[..., Any]:
-    target = getattr(operator, name, None)
+    target: Any = getattr(operator, name, None)
 
     def method(*args: Any, **kwargs: Any) -> Proxy:
         return args[0].tracer.create_proxy("call_function", target, args, kwargs)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # the names are entered below
 
 globals().update(names_of("functional"))
 __all__ = sorted(names_of("functional"))  # noqa: PLE0605
+_threshold = names_of("functional")["threshold"]  # as graphs name it
 
 #: The modes of `grid_sample`, with PyTorch's numbers.
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
