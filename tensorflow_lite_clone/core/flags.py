@@ -40,7 +40,7 @@ class Flags:
         self.fill_uninitialized_memory = True  # where algorithms are to be deterministic
         self.warn_always = False
         self.threads = _threads()  # of one operation on the CPU
-        # Convolutions on CUDA may lay results otherwise than programs are told: storage.LazyStorage.
+        # Convolutions on CUDA may lay results out otherwise than programs see: LazyStorage.
         self.free_layouts = os.environ.get("TENSORFLOW_LITE_CLONE_FREE_LAYOUTS") != "0"
         # Launchers of CUDA kernels may do again what they did for arrays that lay alike.
         self.remember_launches = os.environ.get("TENSORFLOW_LITE_CLONE_REMEMBER_LAUNCHES") != "0"
