@@ -397,7 +397,7 @@ class Graph:
     def print_tabular(self) -> None:
         """Print the nodes as a table; ImportError without the package ``tabulate``."""
         try:
-            from tabulate import tabulate  # type: ignore[import-untyped]
+            from tabulate import tabulate
         except ImportError:
             print("`print_tabular` needs the package `tabulate`: run `pip install tabulate`.")
             raise
