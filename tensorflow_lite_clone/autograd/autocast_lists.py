@@ -77,12 +77,17 @@ LISTS: dict[str, dict[str, str]] = {
     device: {name: policy for policy, names in policies.items() for name in names.split()}
     for device, policies in _POLICIES.items()
 }
+#: Function -> device type -> policy.
+_BY_NAME: dict[str, dict[str, str]] = {}
+for _device, _listed in LISTS.items():
+    for _name, _policy in _listed.items():
+        _BY_NAME.setdefault(_name, {})[_device] = _policy
 
 
 def policies_of(*names: str) -> dict[str, str]:
     """Device type -> policy of the first of these functions that is on its list."""
-    return {
-        device: next(listed[name] for name in names if name in listed)
-        for device, listed in LISTS.items()
-        if any(name in listed for name in names)
-    }
+    found: dict[str, str] = {}
+    for name in names:
+        for device, policy in _BY_NAME.get(name, {}).items():
+            found.setdefault(device, policy)
+    return found

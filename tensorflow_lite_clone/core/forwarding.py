@@ -101,7 +101,7 @@ class _Forwarder:
 
     __slots__ = ("body", "change", "function", "names", "wrappers")
 
-    def __init__(self, function: Any, body: str, names: Any, change: Any) -> None:
+    def __init__(self, function: Any, body: Any, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
         self.names = names
@@ -155,7 +155,7 @@ class _Forwarder:
         defaults = zip(positional, parameters.defaults)  # of an open one, which has all of them
         required = [word for word, value in defaults if value is MISSING]
         body = fill(
-            self.body,
+            self.body if isinstance(self.body, str) else self.body(),
             missing=" or ".join([f"{word} is MISSING" for word in required]),
             args=f"({''.join([f'{word}, ' for word in (*positional, *rest)])})",
             kwargs=f"{{{', '.join([*[f'{word!r}: {word}' for word in own.keywords], *more])}}}",
@@ -199,7 +199,7 @@ def inner_parameters(function: Any) -> Parameters:
 
 def forwarder(
     function: Any,
-    body: str,
+    body: str | Callable[[], str],
     names: Callable[[Parameters], dict[str, Any]],
     change: Callable[[Parameters], Parameters] | None = None,
 ) -> Any:
@@ -210,7 +210,8 @@ def forwarder(
     that is such a wrapper itself. ``{args}`` is a tuple of the parameters by position, ``{kwargs}``
     a dictionary of those by keyword, ``{types}`` a tuple of the types of all. `rest` and `more` are
     what an open wrapper lets through, ``{missing}`` says whether it lacks a required argument. What
-    `names` gives has these names. Raises ValueError at the first call where a parameter has one.
+    `names` gives has these names. A function may give the body, if that takes time to make. Raises
+    ValueError at the first call where a parameter has one of the names.
     """
     state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}

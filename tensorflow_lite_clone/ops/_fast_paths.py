@@ -74,18 +74,27 @@ def _usual_calls(
 ) -> Any:
     """`function` behind the text for usual calls: those with `input`, `dim` and `keepdim` alone."""
     general = autocasts(function.__name__)(checked(function))
-    own = parameters_of(general)
-    defaults = dict(zip(own.positional, own.defaults)) | own.keyword_defaults
-    others = [
-        f"{name} {'is' if value is None else '=='} {value}"
-        for name, value in defaults.items()
-        if name not in ("input", "dim", "keepdim")
-    ]
-    usual = " and ".join([usual, "not rest", "not more", *others])
-    parameters = {"axis": "axis"} | parameters
-    call = call_text(("input",), ROW_MAJOR, parameters=parameters, calls="calls")
-    text = fill(_USUAL, usual=usual, fits=fits, axis=axis, call=call)
+
+    def body() -> str:
+        own = parameters_of(general)
+        defaults = dict(zip(own.positional, own.defaults)) | own.keyword_defaults
+        others = [
+            f"{name} {'is' if value is None else '=='} {value}"
+            for name, value in defaults.items()
+            if name not in ("input", "dim", "keepdim")
+        ]
+        call = call_text(
+            ("input",), ROW_MAJOR, parameters={"axis": "axis"} | parameters, calls="calls"
+        )
+        text = fill(
+            _USUAL,
+            usual=" and ".join([usual, "not rest", "not more", *others]),
+            fits=fits,
+            axis=axis,
+            call=call,
+        )
+        return text.replace("{", "{{").replace("}", "}}") + "\n{inner}"
+
     names = dict(op=op, calls=op.calls, refuses=refuses, Parameter=Parameter)
     names |= dict(autocast=autocast, axes_of=axes_of)
-    body = text.replace("{", "{{").replace("}", "}}") + "\n{inner}"
     return forwarder(general, body, lambda _: NAMES | names)
