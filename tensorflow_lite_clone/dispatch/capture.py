@@ -110,4 +110,6 @@ def _called(frame: Any) -> str:
     code = frame.f_code
     if code.co_name == "wrapper" and "function" in code.co_freevars:
         return str(frame.f_locals["function"].__name__)
+    if "__forwarder__" in frame.f_globals:  # which has no code of its own yet
+        return str(frame.f_globals["__forwarder__"].function.__name__)
     return str(code.co_name)
