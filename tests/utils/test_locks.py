@@ -42,7 +42,7 @@ def run_compiled():
 
 HELD = {
     "gradients": (engine._accumulating, train),
-    "storages": (storage._settling, train),
+    "storages": (storage._materializing, train),
     "dispatch": (hooks.changing, train),
     "safe globals": (_safe._lock, load),
     "capture": (function._capturing, run_compiled),
