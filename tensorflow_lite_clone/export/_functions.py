@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.export._capture import Capture
@@ -75,7 +76,7 @@ def _along_dim(name: str) -> None:
             warnings.warn(
                 f"Implicit dimension choice for {name} has been deprecated. Change the call to "
                 "include dim=X as an argument.",
-                stacklevel=2,
+                stacklevel=level_outside(),
             )
             dim = 0 if input.ndim in (0, 1, 3) else 1
         if name == "softmin":

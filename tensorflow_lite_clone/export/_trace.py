@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.export import _attention, _functions, _operators  # noqa: F401  handlers
 from tensorflow_lite_clone.export._arguments import bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
@@ -197,7 +198,7 @@ def _fake_state(
             f"The tensor attribute{'' if one else 's'} {', '.join(changed)} "
             f"{'was' if one else 'were'} assigned during export. Such attributes must be "
             "registered as buffers using the `register_buffer` API.",
-            stacklevel=2,
+            stacklevel=level_outside(),
         )
 
 
