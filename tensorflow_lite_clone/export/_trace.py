@@ -95,7 +95,7 @@ def _run(
 ) -> _Run:
     capture = Capture(symbols, sys._getframe(), lanes)
     inputs: list[InputSpec] = []
-    buffers: dict[str, tuple[Module, str, Tensor]] = {}
+    buffers: dict[tuple[int, str], tuple[Module, str, Tensor]] = {}
     with _fake_state(module, capture, inputs, buffers):
         values = []
         first = None
@@ -141,35 +141,41 @@ def _fake_state(
     module: Module,
     capture: Capture,
     inputs: list[InputSpec],
-    buffers: dict[str, tuple[Module, str, Tensor]],
+    buffers: dict[tuple[int, str], tuple[Module, str, Tensor]],
 ) -> Iterator[None]:
-    """Let a module have tensors without values; afterwards it is as it was."""
+    """Let a module have tensors without values; afterwards it is as it was.
+
+    A module that has several names gives its tensors one input for each, as in `state_dict`.
+    """
     kept = [(each, dict(each._parameters), dict(each._buffers)) for each in module.modules()]
     others = [(each, dict(each.__dict__)) for each in module.modules()]
     fakes: dict[int, Any] = {}
-    places: list[tuple[dict[str, Any], str, str, Tensor]] = []
-    for path, each in module.named_modules():
+    parameter_places: list[tuple[dict[str, Any], str, str, Tensor]] = []
+    buffer_places: list[tuple[Module, str, str, Tensor]] = []
+    for path, each in module.named_modules(remove_duplicate=False):
         prefix = f"{path}." if path else ""
-        places += [(each._parameters, k, prefix + k, v) for k, v in each._parameters.items() if
-                   v is not None]  # fmt: skip
-    for table, name, path, tensor in places:
+        parameter_places += [
+            (each._parameters, k, prefix + k, v)
+            for k, v in each._parameters.items()
+            if v is not None
+        ]
+        buffer_places += [
+            (each, k, prefix + k, v) for k, v in each._buffers.items() if v is not None
+        ]
+    for table, name, path, tensor in parameter_places:
         traced = fakes.get(id(tensor)) or capture.fake(tensor)
         fakes[id(tensor)] = traced
         node = capture.placeholder(f"p_{_as_name(path)}", traced)
         inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(node.name), path))
         table[name] = traced.tensor
-    for path, each in module.named_modules():
-        for name, tensor in each._buffers.items():
-            if tensor is None:
-                continue
-            full = f"{path}.{name}" if path else name
-            traced = fakes.get(id(tensor)) or capture.fake(tensor)
-            fakes[id(tensor)] = traced
-            node = capture.placeholder(f"b_{_as_name(full)}", traced)
-            saved = name not in each._non_persistent_buffers_set
-            inputs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), full, saved))
-            each._buffers[name] = traced.tensor
-            buffers[full] = each, name, traced.tensor
+    for each, name, path, tensor in buffer_places:
+        traced = fakes.get(id(tensor)) or capture.fake(tensor)
+        fakes[id(tensor)] = traced
+        node = capture.placeholder(f"b_{_as_name(path)}", traced)
+        saved = name not in each._non_persistent_buffers_set
+        inputs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), path, saved))
+        each._buffers[name] = traced.tensor
+        buffers[id(each), name] = each, name, traced.tensor
     for path, each in module.named_modules():
         for name, value in each.__dict__.items():
             if isinstance(value, Tensor):
