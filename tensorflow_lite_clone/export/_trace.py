@@ -16,7 +16,7 @@ from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import fold
-from tensorflow_lite_clone.export._sizes import Specialized, Symbol
+from tensorflow_lite_clone.export._sizes import Specialized, Symbol, Unbacked
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.export.dynamic_shapes import Dim, Plan, int_oo
 from tensorflow_lite_clone.export.exported_program import (
@@ -66,16 +66,19 @@ def traced_program(
     """Export a module for these arguments."""
     arguments = bound_arguments(module, args, kwargs)
     plan = Plan(arguments, dynamic_shapes)
+    bounds: dict[str, tuple[int, float]] = {}
     for _ in range(100):
         symbols = plan.symbols()
         try:
-            run = _run(module, plan, args, kwargs, symbols, preserved=preserved)
+            run = _run(module, plan, args, kwargs, symbols, bounds, preserved=preserved)
         except Unrecorded as error:
             raise NotImplementedError(f"torch.export: {error}") from error
         except Specialized as found:
             _settle(plan, found.symbol, found.value)
+        except Unbacked as found:
+            bounds[found.symbol] = found.bounds
         except LaneError as error:
-            _settle(plan, *_diagnose(module, plan, args, kwargs, symbols, error))
+            _settle(plan, *_diagnose(module, plan, args, kwargs, symbols, bounds, error))
         else:
             return _program(module, plan, run, arguments, (args, kwargs), symbols)
     raise AssertionError("the sizes of the arguments do not settle")
@@ -90,10 +93,11 @@ def _run(
     args: tuple,
     kwargs: dict[str, Any],
     symbols: list[Symbol],
+    bounds: Mapping[str, tuple[int, float]],
     lanes: list[dict[str, int]] | None = None,
     preserved: Sequence[str] = (),
 ) -> _Run:
-    capture = Capture(symbols, sys._getframe(), lanes)
+    capture = Capture(symbols, sys._getframe(), lanes, bounds)
     inputs: list[InputSpec] = []
     buffers: dict[tuple[int, str], tuple[Module, str, Tensor]] = {}
     with _fake_state(module, capture, inputs, buffers):
@@ -328,14 +332,14 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
 
 def _diagnose(
     module: Module, plan: Plan, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol],
-    error: Exception,
+    bounds: Mapping[str, tuple[int, float]], error: Exception,
 ) -> tuple[str, Expression]:  # fmt: skip
     """Which symbol is not free, and what it must be, by running the program on other sizes."""
     example = {symbol.name: symbol.hint for symbol in symbols}
 
     def runs(**changes: int) -> bool:
         try:
-            _run(module, plan, args, kwargs, symbols, [example, {**example, **changes}])
+            _run(module, plan, args, kwargs, symbols, bounds, [example, {**example, **changes}])
         except LaneError:
             return False
         return True

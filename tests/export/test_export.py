@@ -137,6 +137,35 @@ def test_sizes_that_depend_on_values() -> None:
         assert_close(each.module()(x), module(x))
 
 
+def test_checks_of_numbers_that_depend_on_values() -> None:
+    def function(x: Any, y: Any) -> Any:
+        count = x.item()
+        torch._check(count >= 2)
+        torch._check(count <= y.shape[0])
+        return y.narrow(0, 0, count) * 2
+
+    sizes = (None, {0: torch.export.Dim("size")})
+    program = torch.export.export(
+        of(torch, function), (torch.tensor(3), torch.arange(5.0)), dynamic_shapes=sizes
+    )
+    for each in (program, program.run_decompositions()):
+        run = each.module()
+        assert run(torch.tensor(6), torch.arange(8.0)).tolist() == [0, 2, 4, 6, 8, 10]
+        for number, condition in ((1, "u0 >= 2"), (9, "u0 <= s")):
+            with pytest.raises(RuntimeError, match=f"assertion failed for expression {condition}"):
+                run(torch.tensor(number), torch.arange(8.0))
+
+
+@pytest.mark.parametrize("size", range(8, 13))
+def test_a_size_is_not_taken_for_one_that_depends_on_values(size: int) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return torch.zeros(x.item()).sum() + torch.ones(y.shape[0]), y.shape[0]
+
+    program = torch.export.export(of(torch, function), (torch.tensor(4), torch.zeros(size)))
+    values, number = program.module()(torch.tensor(3), torch.zeros(size))
+    assert values.shape == (size,) and number == size
+
+
 def test_guards_of_sizes() -> None:
     auto = torch.export.Dim.AUTO
     module = of(torch, lambda x, y: x if x.shape[0] > y.shape[0] else y)
