@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.export import _attention, _functions, _operators  # noqa: F401  handlers
-from tensorflow_lite_clone.export._arguments import bound_arguments
+from tensorflow_lite_clone.export._arguments import argument_names, bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
@@ -429,7 +429,7 @@ def _program(
         for node, value in zip(results, run.results)
     ]
     _, in_spec = _pytree.tree_flatten(example)
-    call = ModuleCallSignature([], [], in_spec, run.out_spec, [*arguments])
+    call = ModuleCallSignature([], [], in_spec, run.out_spec, argument_names(arguments, *example))
     entries = [ModuleCallEntry("", call)]
     entries += [
         ModuleCallEntry(path, run.calls.get(path)) for path, _ in module.named_modules() if path

@@ -110,6 +110,20 @@ def test_containers_in_files() -> None:
 # -- shapes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_any_number_of_arguments(count: int) -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Any, *others: Any, **named: Any) -> Any:
+            return sum(others, x) + named["y"]
+
+    batch = {0: torch.export.Dim("batch")}
+    ones, twos = torch.ones(3, 2), torch.ones(5, 2) * 2
+    others = {"others": (batch,) * count} if count else {}
+    shapes = {"x": batch, **others, "y": batch}
+    program = torch.export.export(Sum(), (ones,) * (1 + count), {"y": ones}, dynamic_shapes=shapes)
+    assert_close(program.module()(*[twos] * (1 + count), y=twos), twos * (2 + count))
+
+
 def test_shapes_by_tensor_and_by_examples() -> None:
     module = of(torch, lambda x, y: x @ y["w"])
     x, w = torch.ones(4, 3), torch.ones(3, 2)
@@ -305,6 +319,7 @@ def test_writes_become_outputs() -> None:
         def forward(self, x: Any) -> Any:
             self.seen[0] += x
             self.seen[:, 1].mul_(2)
+            self.seen[:, torch.tensor([2, 0])] = x[:2]
             x.add_(1)
             return self.seen.T.sum(0) + self.seen[1:].view(-1)[0]
 
@@ -319,6 +334,16 @@ def test_writes_become_outputs() -> None:
     for _ in range(2):
         assert_close(run(x), other(y))
     assert_close([x, run.seen], [y, other.seen])
+
+
+def test_writes_by_indices_and_whole_dimensions() -> None:
+    values = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for accumulate in (False, True):
+        theirs = oracle.zeros(2, 4), [None, oracle.tensor([1, 1, 3])], oracle.tensor(values.numpy())
+        expected = oracle.ops.aten.index_put.default(*theirs, accumulate)
+        zeros, indices = torch.zeros(2, 4), [None, torch.tensor([1, 1, 3])]
+        for operation in (torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default):
+            assert_close(operation(zeros, indices, values, accumulate), expected)
 
 
 def test_notes_on_nodes() -> None:
