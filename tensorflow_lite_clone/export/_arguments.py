@@ -25,17 +25,24 @@ class Leaf(NamedTuple):
 
 
 def bound_arguments(module: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments by their names, those by position first; TypeError where they do not fit."""
+    """The arguments by their names, those by position first; TypeError where they do not fit.
+
+    Those of ``*args`` are a tuple of that name.
+    """
     function = module.forward if isinstance(module, Module) else module
     signature = inspect.signature(function)
     signature.bind(*args, **kwargs)
-    names = []
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            names.append(parameter.name)
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}_{i}" for i in range(len(args) - len(names))]
-    return {**dict(zip(names, args)), **kwargs}
+    return {**signature.bind_partial(*args).arguments, **kwargs}
+
+
+def argument_names(arguments: Mapping[str, Any], args: tuple, kwargs: Mapping[str, Any]) -> list:
+    """A name for each argument of a call: ``args_0`` for the first of ``*args``."""
+    names = [name for name in arguments if name not in kwargs]
+    rest = len(args) - len(names) + 1  # of *args, which come last, if there are any
+    last = names[-1:]
+    if last and (rest != 1 or arguments[last[0]] is not args[-1]):
+        names[-1:] = [f"{last[0]}_{place}" for place in range(rest)]
+    return [*names, *kwargs]
 
 
 def leaves_of(arguments: Mapping[str, Any], deep: bool = True) -> list[Leaf]:

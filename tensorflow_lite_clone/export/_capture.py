@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import state as autocast
@@ -90,9 +90,10 @@ class Capture(TorchFunctionMode):
         symbols: list[Symbol],
         frame: Any = None,
         lanes: list[dict[str, int]] | None = None,
+        bounds: Mapping[str, tuple[int, float]] | None = None,
     ) -> None:
         self.graph = Graph()
-        self.sizes = Sizes(symbols, lanes)
+        self.sizes = Sizes(symbols, lanes, bounds)
         self.constants: dict[str, Tensor] = {}
         self.constant_nodes: dict[str, Node] = {}
         self.attributes: dict[int, str] = {}

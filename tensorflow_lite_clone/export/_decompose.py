@@ -24,6 +24,7 @@ from tensorflow_lite_clone.export._decompositions import (
 )
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._modes import fold, is_wrapper, wrap_with_autocast
+from tensorflow_lite_clone.export._sizes import Unbacked
 from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.export.exported_program import ExportedProgram, decomposers
 from tensorflow_lite_clone.export.graph_signature import (
@@ -107,9 +108,14 @@ def _written(base: Tensor, target: OpOverload, args: tuple, value: Tensor) -> Te
 class _Rerun:
     """A program on its way through a capture."""
 
-    def __init__(self, program: ExportedProgram, rules: dict[Any, Callable[..., Any]]) -> None:
+    def __init__(
+        self,
+        program: ExportedProgram,
+        rules: dict[Any, Callable[..., Any]],
+        bounds: dict[str, tuple[int, float]],
+    ) -> None:
         self.program, self.rules = program, rules
-        self.capture = Capture(program._symbols)
+        self.capture = Capture(program._symbols, bounds=bounds)
         self.inputs: dict[str, Memory] = {}
 
     def run(self) -> list[Any]:
@@ -268,11 +274,21 @@ def _read(value: Any) -> Any:
     return value
 
 
+def _rerun(program: ExportedProgram, rules: dict[Any, Callable[..., Any]]) -> Any:
+    bounds: dict[str, tuple[int, float]] = {}
+    for _ in range(100):
+        rerun = _Rerun(program, rules, bounds)
+        try:
+            return rerun, rerun.run()
+        except Unbacked as found:
+            bounds[found.symbol] = found.bounds
+    raise AssertionError("the sizes that depend on values do not settle")
+
+
 def decomposed(program: ExportedProgram, decomp_table: Any) -> ExportedProgram:
     """The program by the rules of a table."""
     rules = CustomDecompTable() if decomp_table is None else dict(decomp_table)
-    rerun = _Rerun(program, rules)
-    results = rerun.run()
+    rerun, results = _rerun(program, rules)
     capture, signature = rerun.capture, program.graph_signature
     nodes, outputs = [], []
     for spec in signature.input_specs:

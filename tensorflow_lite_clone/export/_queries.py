@@ -13,7 +13,7 @@ from tensorflow_lite_clone.export._capture import (
 )
 from tensorflow_lite_clone.export._errors import data_dependent
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._symbolic import SymFloat, SymInt
+from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.ops.create.constructors import as_tensor, empty, tensor
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.tensor import Tensor
@@ -217,7 +217,12 @@ def _index_run(capture: Capture, node: Any, x: Tensor, indices: list[Any]) -> Te
     return _of_unbacked(capture, node, x.numel(), shapes, x, x.dtype)
 
 
+def _assert_run(capture: Capture, node: Any, condition: SymBool, message: str) -> None:
+    condition.assume()
+
+
 _INT64 = as_tensor(0).dtype
+data_dependent_runs["aten._assert_scalar.default"] = _assert_run
 data_dependent_runs["aten.nonzero.default"] = _nonzero_run
 data_dependent_runs["aten.masked_select.default"] = _masked_select_run
 data_dependent_runs["aten.index.Tensor"] = _index_run

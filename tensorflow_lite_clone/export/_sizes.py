@@ -8,7 +8,7 @@ lanes; one that no expression gives is a symbol of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.export._expressions import Expression
@@ -52,6 +52,14 @@ class Specialized(Exception):
         self.symbol, self.value = symbol, value
 
 
+class Unbacked(Exception):
+    """A capture that must begin anew: a size that depends on values has these bounds."""
+
+    def __init__(self, symbol: str, bounds: tuple[int, float]) -> None:
+        super().__init__(f"{symbol} in {bounds}")
+        self.symbol, self.bounds = symbol, bounds
+
+
 class Symbol(NamedTuple):
     """A dynamic dimension: its size in the example and the sizes that it may have."""
 
@@ -65,10 +73,14 @@ class Sizes:
     """The symbols of a capture with what they are in every lane, and the guards."""
 
     def __init__(
-        self, symbols: Sequence[Symbol], lanes: list[dict[str, int]] | None = None
+        self,
+        symbols: Sequence[Symbol],
+        lanes: list[dict[str, int]] | None = None,
+        bounds: Mapping[str, tuple[int, float]] | None = None,
     ) -> None:
+        self.bounds = bounds or {}  # of sizes that depend on values, from the run before
         self.ranges: dict[str, tuple[int, float]] = {}
-        self.lanes = lanes or [{} for _ in range(LANES if symbols else 1)]
+        self.lanes = lanes or [{} for _ in range(LANES if symbols or bounds else 1)]
         self.guards: list[Guard] = []
         self.unbacked: set[str] = set()
         self._known: dict[tuple[int, ...], Expression] = {}
@@ -91,12 +103,19 @@ class Sizes:
 
     def add_unbacked(self, name: str, most: float = int_oo) -> Expression:
         """A symbol for a size that depends on values, which differ from lane to lane."""
+        if len(self.lanes) == 1:  # where it could not be told from numbers
+            raise Unbacked(name, (0, most))
         self.unbacked.add(name)
         self.ranges[name] = (0, most)
+        least, bound = self.bounds.get(name, (0, int_oo))
         for number, lane in enumerate(self.lanes):
-            lane[name] = 7 + 6 * number + 2 * len(self.unbacked)
+            size = 7 + 6 * number + 2 * len(self.unbacked)
+            if not least <= size <= bound:
+                size = least + (size if bound == int_oo else size % int(bound - least + 1))
+            lane[name] = size
         expression = Expression.of(name)
-        self.note(expression)
+        if len(set(self.values(expression))) > 1:
+            self.note(expression)
         return expression
 
     def values(self, expression: Expression) -> tuple[int, ...]:
@@ -183,6 +202,24 @@ class Sizes:
                 raise Specialized(symbol, value)
         self.guards.append(Guard(left, operator, right))
         self._narrow(left, operator, right)
+
+    def assume(self, left: Expression, operator: str, right: Expression) -> None:
+        """Narrow the range of a size that depends on values by what the program checks.
+
+        Where that is no longer so in all lanes, the capture must begin anew with sizes of which it
+        is: what follows may rely on it.
+        """
+        self._narrow(left, operator, right)
+        if operator in (">", ">="):
+            left, operator, right = right, operator.translate(str.maketrans("<>", "><")), left
+        for name in sorted((left.symbols | right.symbols) & self.unbacked):
+            least, most = self.ranges[name]
+            low, high = self.bounds.get(name, (least, most))
+            least, most = max(least, low), min(most, high)
+            if operator in ("<", "<=") and left == Expression.of(name):
+                most = min(most, *[size - (operator == "<") for size in self.values(right)])
+            if least <= most and not all([least <= lane[name] <= most for lane in self.lanes]):
+                raise Unbacked(name, (least, most))
 
     @staticmethod
     def _solutions(left: Expression, right: Expression) -> list[tuple[str, Expression]]:

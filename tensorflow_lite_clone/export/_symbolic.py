@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.ops.compat import symbols
+from tensorflow_lite_clone.ops.namespaces import aten
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.export._capture import Capture
@@ -164,6 +165,22 @@ class SymBool(_Symbolic, symbols.SymBool):
 
     def __bool__(self) -> bool:
         return self._capture.compare(*self._sides)
+
+    def _expect_true(self) -> bool:
+        left, sign, right = self._sides
+        sizes = self._capture.sizes
+        if not (left.symbols | right.symbols) & sizes.unbacked:
+            return bool(self)
+        known = sizes.decided(left, sign, right)
+        if known is not None:
+            return known
+        message = f"Runtime assertion failed for expression {self} on node '{self.node}'"
+        self._capture.emit(aten._assert_scalar.default, (self, message), {})
+        return True
+
+    def assume(self) -> None:
+        """Let the capture rely on the condition."""
+        self._capture.sizes.assume(*self._sides)
 
     def lane(self, number: int) -> bool:
         """The condition in a lane."""

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.export import _attention, _functions, _operators  # noqa: F401  handlers
-from tensorflow_lite_clone.export._arguments import bound_arguments
+from tensorflow_lite_clone.export._arguments import argument_names, bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import fold
-from tensorflow_lite_clone.export._sizes import Specialized, Symbol
+from tensorflow_lite_clone.export._sizes import Specialized, Symbol, Unbacked
 from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
 from tensorflow_lite_clone.export.dynamic_shapes import Dim, Plan, int_oo
 from tensorflow_lite_clone.export.exported_program import (
@@ -67,16 +67,19 @@ def traced_program(
     """Export a module for these arguments."""
     arguments = bound_arguments(module, args, kwargs)
     plan = Plan(arguments, dynamic_shapes)
+    bounds: dict[str, tuple[int, float]] = {}
     for _ in range(100):
         symbols = plan.symbols()
         try:
-            run = _run(module, plan, args, kwargs, symbols, preserved=preserved)
+            run = _run(module, plan, args, kwargs, symbols, bounds, preserved=preserved)
         except Unrecorded as error:
             raise NotImplementedError(f"torch.export: {error}") from error
         except Specialized as found:
             _settle(plan, found.symbol, found.value)
+        except Unbacked as found:
+            bounds[found.symbol] = found.bounds
         except LaneError as error:
-            _settle(plan, *_diagnose(module, plan, args, kwargs, symbols, error))
+            _settle(plan, *_diagnose(module, plan, args, kwargs, symbols, bounds, error))
         else:
             return _program(module, plan, run, arguments, (args, kwargs), symbols)
     raise AssertionError("the sizes of the arguments do not settle")
@@ -91,12 +94,13 @@ def _run(
     args: tuple,
     kwargs: dict[str, Any],
     symbols: list[Symbol],
+    bounds: Mapping[str, tuple[int, float]],
     lanes: list[dict[str, int]] | None = None,
     preserved: Sequence[str] = (),
 ) -> _Run:
-    capture = Capture(symbols, sys._getframe(), lanes)
+    capture = Capture(symbols, sys._getframe(), lanes, bounds)
     inputs: list[InputSpec] = []
-    buffers: dict[str, tuple[Module, str, Tensor]] = {}
+    buffers: dict[tuple[int, str], tuple[Module, str, Tensor]] = {}
     with _fake_state(module, capture, inputs, buffers):
         values = []
         first = None
@@ -142,35 +146,41 @@ def _fake_state(
     module: Module,
     capture: Capture,
     inputs: list[InputSpec],
-    buffers: dict[str, tuple[Module, str, Tensor]],
+    buffers: dict[tuple[int, str], tuple[Module, str, Tensor]],
 ) -> Iterator[None]:
-    """Let a module have tensors without values; afterwards it is as it was."""
+    """Let a module have tensors without values; afterwards it is as it was.
+
+    A module that has several names gives its tensors one input for each, as in `state_dict`.
+    """
     kept = [(each, dict(each._parameters), dict(each._buffers)) for each in module.modules()]
     others = [(each, dict(each.__dict__)) for each in module.modules()]
     fakes: dict[int, Any] = {}
-    places: list[tuple[dict[str, Any], str, str, Tensor]] = []
-    for path, each in module.named_modules():
+    parameter_places: list[tuple[dict[str, Any], str, str, Tensor]] = []
+    buffer_places: list[tuple[Module, str, str, Tensor]] = []
+    for path, each in module.named_modules(remove_duplicate=False):
         prefix = f"{path}." if path else ""
-        places += [(each._parameters, k, prefix + k, v) for k, v in each._parameters.items() if
-                   v is not None]  # fmt: skip
-    for table, name, path, tensor in places:
+        parameter_places += [
+            (each._parameters, k, prefix + k, v)
+            for k, v in each._parameters.items()
+            if v is not None
+        ]
+        buffer_places += [
+            (each, k, prefix + k, v) for k, v in each._buffers.items() if v is not None
+        ]
+    for table, name, path, tensor in parameter_places:
         traced = fakes.get(id(tensor)) or capture.fake(tensor)
         fakes[id(tensor)] = traced
         node = capture.placeholder(f"p_{_as_name(path)}", traced)
         inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(node.name), path))
         table[name] = traced.tensor
-    for path, each in module.named_modules():
-        for name, tensor in each._buffers.items():
-            if tensor is None:
-                continue
-            full = f"{path}.{name}" if path else name
-            traced = fakes.get(id(tensor)) or capture.fake(tensor)
-            fakes[id(tensor)] = traced
-            node = capture.placeholder(f"b_{_as_name(full)}", traced)
-            saved = name not in each._non_persistent_buffers_set
-            inputs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), full, saved))
-            each._buffers[name] = traced.tensor
-            buffers[full] = each, name, traced.tensor
+    for each, name, path, tensor in buffer_places:
+        traced = fakes.get(id(tensor)) or capture.fake(tensor)
+        fakes[id(tensor)] = traced
+        node = capture.placeholder(f"b_{_as_name(path)}", traced)
+        saved = name not in each._non_persistent_buffers_set
+        inputs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), path, saved))
+        each._buffers[name] = traced.tensor
+        buffers[id(each), name] = each, name, traced.tensor
     for path, each in module.named_modules():
         for name, value in each.__dict__.items():
             if isinstance(value, Tensor):
@@ -323,14 +333,14 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
 
 def _diagnose(
     module: Module, plan: Plan, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol],
-    error: Exception,
+    bounds: Mapping[str, tuple[int, float]], error: Exception,
 ) -> tuple[str, Expression]:  # fmt: skip
     """Which symbol is not free, and what it must be, by running the program on other sizes."""
     example = {symbol.name: symbol.hint for symbol in symbols}
 
     def runs(**changes: int) -> bool:
         try:
-            _run(module, plan, args, kwargs, symbols, [example, {**example, **changes}])
+            _run(module, plan, args, kwargs, symbols, bounds, [example, {**example, **changes}])
         except LaneError:
             return False
         return True
@@ -420,7 +430,7 @@ def _program(
         for node, value in zip(results, run.results)
     ]
     _, in_spec = _pytree.tree_flatten(example)
-    call = ModuleCallSignature([], [], in_spec, run.out_spec, [*arguments])
+    call = ModuleCallSignature([], [], in_spec, run.out_spec, argument_names(arguments, *example))
     entries = [ModuleCallEntry("", call)]
     entries += [
         ModuleCallEntry(path, run.calls.get(path)) for path, _ in module.named_modules() if path

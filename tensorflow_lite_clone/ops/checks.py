@@ -33,7 +33,8 @@ def _check_with(error_type: Any, cond: Any, message: _Message) -> None:
         )
     if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    _raise_unless(bool(cond), error_type, message)
+    holds = cond._expect_true() if isinstance(cond, SymBool) else cond
+    _raise_unless(holds, error_type, message)
 
 
 @public("torch", names=("_check_tensor_all_with",))

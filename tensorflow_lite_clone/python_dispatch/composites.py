@@ -232,8 +232,17 @@ def _with_logits(
 def _index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     if None not in [index if index is None else 0 for index in indices]:
         return _M["index_put_"](x, tuple(indices), values, accumulate)
-    x[tuple([slice(None) if index is None else index for index in indices])] = values
+    key = tuple([slice(None) if index is None else index for index in indices])
+    if accumulate:  # at the places that the key takes of all of them
+        places = _T["arange"](x.numel(), device=x.device).view(x.shape)[key]
+        return x.put_(places, values.expand(places.shape), True)
+    x[key] = values
     return x
+
+
+@composite("index_put")
+def _index_put_apart(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    return _index_put(x.clone(), indices, values, accumulate)
 
 
 @composite("lift_fresh_copy")

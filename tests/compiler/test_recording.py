@@ -365,7 +365,7 @@ def test_a_backend_that_fails() -> None:
     assert type(x) is tlc.Tensor and x.tolist() == [0.0]
     with dynamo.config.patch(suppress_errors=True):
         assert tlc.compile(f, backend=backend)(x).tolist() == [2.0]
-    with pytest.raises(TypeError, match="returns a callable, but got NoneType"):
+    with pytest.raises(dynamo.exc.BackendCompilerFailed, match="a callable, but got NoneType"):
         tlc.compile(f, backend=lambda module, inputs: None)(x)
 
 

@@ -282,6 +282,13 @@ def buffers_and_constants(torch: Any) -> Program:
 
 
 @program
+def modules_of_several_names(torch: Any) -> Program:
+    nn = torch.nn
+    linear, norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+    return Program(nn.Sequential(linear, norm, linear, norm), (torch.ones(4, 3),))
+
+
+@program
 def tied_parameters(torch: Any) -> Program:
     nn = torch.nn
 

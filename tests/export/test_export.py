@@ -110,6 +110,20 @@ def test_containers_in_files() -> None:
 # -- shapes ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_any_number_of_arguments(count: int) -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Any, *others: Any, **named: Any) -> Any:
+            return sum(others, x) + named["y"]
+
+    batch = {0: torch.export.Dim("batch")}
+    ones, twos = torch.ones(3, 2), torch.ones(5, 2) * 2
+    others = {"others": (batch,) * count} if count else {}
+    shapes = {"x": batch, **others, "y": batch}
+    program = torch.export.export(Sum(), (ones,) * (1 + count), {"y": ones}, dynamic_shapes=shapes)
+    assert_close(program.module()(*[twos] * (1 + count), y=twos), twos * (2 + count))
+
+
 def test_shapes_by_tensor_and_by_examples() -> None:
     module = of(torch, lambda x, y: x @ y["w"])
     x, w = torch.ones(4, 3), torch.ones(3, 2)
@@ -135,6 +149,35 @@ def test_sizes_that_depend_on_values() -> None:
     x = torch.tensor([[3.0, -1.0], [0.0, 2.0]])
     for each in (program, program.run_decompositions()):
         assert_close(each.module()(x), module(x))
+
+
+def test_checks_of_numbers_that_depend_on_values() -> None:
+    def function(x: Any, y: Any) -> Any:
+        count = x.item()
+        torch._check(count >= 2)
+        torch._check(count <= y.shape[0])
+        return y.narrow(0, 0, count) * 2
+
+    sizes = (None, {0: torch.export.Dim("size")})
+    program = torch.export.export(
+        of(torch, function), (torch.tensor(3), torch.arange(5.0)), dynamic_shapes=sizes
+    )
+    for each in (program, program.run_decompositions()):
+        run = each.module()
+        assert run(torch.tensor(6), torch.arange(8.0)).tolist() == [0, 2, 4, 6, 8, 10]
+        for number, condition in ((1, "u0 >= 2"), (9, "u0 <= s")):
+            with pytest.raises(RuntimeError, match=f"assertion failed for expression {condition}"):
+                run(torch.tensor(number), torch.arange(8.0))
+
+
+@pytest.mark.parametrize("size", range(8, 13))
+def test_a_size_is_not_taken_for_one_that_depends_on_values(size: int) -> None:
+    def function(x: Any, y: Any) -> Any:
+        return torch.zeros(x.item()).sum() + torch.ones(y.shape[0]), y.shape[0]
+
+    program = torch.export.export(of(torch, function), (torch.tensor(4), torch.zeros(size)))
+    values, number = program.module()(torch.tensor(3), torch.zeros(size))
+    assert values.shape == (size,) and number == size
 
 
 def test_guards_of_sizes() -> None:
@@ -276,6 +319,7 @@ def test_writes_become_outputs() -> None:
         def forward(self, x: Any) -> Any:
             self.seen[0] += x
             self.seen[:, 1].mul_(2)
+            self.seen[:, torch.tensor([2, 0])] = x[:2]
             x.add_(1)
             return self.seen.T.sum(0) + self.seen[1:].view(-1)[0]
 
@@ -290,6 +334,16 @@ def test_writes_become_outputs() -> None:
     for _ in range(2):
         assert_close(run(x), other(y))
     assert_close([x, run.seen], [y, other.seen])
+
+
+def test_writes_by_indices_and_whole_dimensions() -> None:
+    values = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    for accumulate in (False, True):
+        theirs = oracle.zeros(2, 4), [None, oracle.tensor([1, 1, 3])], oracle.tensor(values.numpy())
+        expected = oracle.ops.aten.index_put.default(*theirs, accumulate)
+        zeros, indices = torch.zeros(2, 4), [None, torch.tensor([1, 1, 3])]
+        for operation in (torch.ops.aten.index_put.default, torch.ops.aten.index_put_.default):
+            assert_close(operation(zeros, indices, values, accumulate), expected)
 
 
 def test_notes_on_nodes() -> None:

@@ -114,6 +114,11 @@ class Cache:
         )
         try:
             compiled = self.backend(module, [*segment.inputs.values()])
+            if not callable(compiled):
+                raise AssertionError(
+                    "a backend of torch.compile returns a callable, but got "
+                    f"{type(compiled).__name__}"
+                )
         except TorchDynamoException:
             raise
         except Exception as error:
@@ -121,10 +126,6 @@ class Cache:
                 log.warning("%s runs eagerly: its backend failed", self.name, exc_info=True)
                 return module.forward
             raise BackendCompilerFailed(self.backend, error) from error
-        if not callable(compiled):
-            raise TypeError(
-                f"a backend of torch.compile returns a callable, but got {type(compiled).__name__}"
-            )
         return compiled
 
 

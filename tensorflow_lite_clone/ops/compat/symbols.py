@@ -23,6 +23,10 @@ class SymFloat:
 class SymBool:
     """A condition that a compiler has not decided yet; there are none."""
 
+    def _expect_true(self) -> bool:
+        """Whether it holds; one that only values decide is taken to, and checked with them."""
+        return bool(self)
+
 
 @public("torch")
 def sym_int(a: Any) -> int:
