@@ -7,13 +7,16 @@ CUDA kernels on the GPU.
 from __future__ import annotations
 
 from tensorflow_lite_clone import _command as _command  # isort: skip  (it cleans the path)
+from tensorflow_lite_clone.core.gc_control import disable_gc as _disable_gc  # isort: skip
+
+with _disable_gc():  # what is imported stays: looking through it takes a tenth of the time
+    from tensorflow_lite_clone import _bind, autograd, ops
+    from tensorflow_lite_clone import python_dispatch as _python_dispatch  # noqa: F401  binds
 
 from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_lite_clone import _bind, autograd, ops
-from tensorflow_lite_clone import python_dispatch as _python_dispatch  # noqa: F401  binds methods
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
     inference_mode,

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.tools.markdown import ROOT
 
 PROBE = """
@@ -63,3 +65,20 @@ def test_a_slow_import_is_noticed() -> None:
     assert within([0.1, 0.1, 0.1], [0.2, 0.2, 0.2])
     assert within([0.1, 0.1, 0.1], [0.9, 0.9, 0.2])
     assert not within([0.1, 0.5, 0.1], [0.3, 0.3, 0.3])
+
+
+COLLECTOR = """
+import gc, sys
+if "off" in sys.argv:
+    gc.disable()
+if "frozen" in sys.argv:
+    gc.freeze()
+before = gc.isenabled(), gc.get_freeze_count() > 0
+import tensorflow_lite_clone
+assert (gc.isenabled(), gc.get_freeze_count() > 0) == before
+"""
+
+
+@pytest.mark.parametrize("state", ["on", "off", "frozen"])
+def test_an_import_leaves_the_garbage_collector_as_it_was(state: str) -> None:
+    subprocess.run([sys.executable, "-c", COLLECTOR, state], cwd=ROOT, check=True)
