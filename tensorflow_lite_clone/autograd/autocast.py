@@ -50,6 +50,16 @@ state = _State()
 _CONVOLUTIONS = ("conv2d", "convolution")
 
 
+@contextlib.contextmanager
+def meta_counts_as(device_type: str) -> Iterator[None]:
+    """A block that does with tensors on `meta` what autocast does with those of a device type."""
+    before, state.meta_as = state.meta_as, device_type
+    try:
+        yield
+    finally:
+        state.meta_as = before
+
+
 def set_dtypes(dtypes: dict[str, DType]) -> None:
     """Let autocast be on in this thread for exactly these device types."""
     if dtypes and not state.dtypes:

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import state as autocast
+from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.forwarding import originals
@@ -30,7 +30,6 @@ from tensorflow_lite_clone.export._symbolic import (
     SymFloat,
     SymInt,
     expression_node,
-    mapped,
 )
 from tensorflow_lite_clone.fx import Graph, Node
 from tensorflow_lite_clone.fx._namespace import snake_case
@@ -40,6 +39,7 @@ from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.tensor import Tensor
+from tensorflow_lite_clone.utils._pytree import tree_map
 
 _META = Device("meta")
 Handler = Callable[..., Any]
@@ -341,16 +341,13 @@ class Capture(TorchFunctionMode):
                 return value.lane(number)
             return _META if isinstance(value, Device) else value
 
-        args, kwargs = mapped(args, lane), mapped(kwargs, lane)
+        args, kwargs = tree_map(lane, args), tree_map(lane, kwargs)
         names = [each.name for each in _schemas.arguments_of(func._opname, func._overloadname)]
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
         kwargs.pop("pin_memory", None)
-        before, autocast.meta_as = autocast.meta_as, self.device.type
-        try:
+        with meta_counts_as(self.device.type):
             return func(*args, **kwargs)
-        finally:
-            autocast.meta_as = before
 
     def enter(self, node: Node, results: list[Any], device: Device) -> Any:
         """Note that a node gives these results, one for every lane; returns the first."""

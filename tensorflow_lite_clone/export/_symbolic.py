@@ -293,12 +293,3 @@ def expression_node(capture: Capture, expression: Expression) -> Any:
             value = size if value is None else size * value
         total = value if total is None else total + value
     return total.node
-
-
-def mapped(values: Any, function: Callable[[Any], Any]) -> Any:
-    """A function of all values in tuples, lists and dictionaries, as such."""
-    if isinstance(values, dict):
-        return {name: mapped(value, function) for name, value in values.items()}
-    if type(values) in (list, tuple):
-        return type(values)([mapped(value, function) for value in values])
-    return function(values)

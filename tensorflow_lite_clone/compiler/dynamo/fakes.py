@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import state as autocast
+from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.forwarding import inner_parameters
 from tensorflow_lite_clone.core.overridable import MODES_ALONE
@@ -39,16 +37,6 @@ def _parameters(function: Any) -> frozenset[str]:
     except (AttributeError, TypeError):  # Python's, such as operators
         return frozenset()
     return frozenset((*own.positional, *own.keywords))
-
-
-@contextlib.contextmanager
-def _autocast_for(device: Device) -> Iterator[None]:
-    """A block in which autocast does with fakes what it does with tensors of a device."""
-    before, autocast.meta_as = autocast.meta_as, device.type
-    try:
-        yield
-    finally:
-        autocast.meta_as = before
 
 
 def evaluate(
@@ -92,7 +80,7 @@ def evaluate(
             kwargs = {**kwargs, "device": _META}
     if moved and "copy" not in kwargs:
         kwargs = {**kwargs, "copy": True}
-    with warnings.catch_warnings(), disabling(ALL_DISABLED), _autocast_for(device):
+    with warnings.catch_warnings(), disabling(ALL_DISABLED), meta_counts_as(device.type):
         warnings.simplefilter("ignore")  # the graph warns
         if form == "call_method":
             return getattr(args[0], target)(*args[1:], **kwargs), device
