@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import MutableSequence
 
-_ROOT = os.path.dirname(os.path.dirname(__file__))
+from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER
+
 _PACKAGE = __package__.partition(".")[0]
 
 
@@ -15,4 +16,4 @@ def mount_compat(path: MutableSequence[str], package: str) -> None:
     `path` is the package's ``__path__``.
     """
     inner = package.removeprefix(_PACKAGE).strip(".").split(".")
-    path.append(os.path.join(_ROOT, "compat", *inner))
+    path.append(os.path.join(PACKAGE_FOLDER, "compat", *inner))

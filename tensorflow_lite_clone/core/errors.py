@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 #: Whose frames are passed over, by the first part of the module's name.
 _NOBODY = (__name__.partition(".")[0], "contextlib", "importlib")
+#: The folder of the package, in which the files of such frames lie.
+PACKAGE_FOLDER = os.path.dirname(os.path.dirname(__file__))
 _IMPORTING = ("importlib._bootstrap", "importlib._bootstrap_external")
 
 

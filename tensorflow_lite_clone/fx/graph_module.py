@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER, level_outside
 from tensorflow_lite_clone.fx._attributes import (
     _assign_attr,
     _copy_attr,
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
-_PACKAGE_FOLDER = str(Path(__file__).parent.parent)
 #: Hooks, each a list: of nodes that are replaced, made and erased, and of copies.
 _HOOKS = ("_replace_hooks", "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks")
 _COPIED = (
@@ -148,7 +147,7 @@ def _is_seen(frame: traceback.FrameSummary) -> bool:
     file = frame.filename
     if file.startswith("<"):
         return "eval_with_key" in file
-    return not file.startswith(_PACKAGE_FOLDER) or f"{os.sep}nn{os.sep}modules" in file
+    return not file.startswith(PACKAGE_FOLDER) or f"{os.sep}nn{os.sep}modules" in file
 
 
 @compatibility(is_backward_compatible=True)

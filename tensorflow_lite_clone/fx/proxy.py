@@ -13,10 +13,10 @@ import traceback
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.torch_function import intercepting
 from tensorflow_lite_clone.fx import traceback as fx_traceback
@@ -39,7 +39,6 @@ __all__ = [
     "TracerBase",
 ]
 
-_PACKAGE_FOLDER = str(Path(__file__).parent.parent)
 
 
 @compatibility(is_backward_compatible=False)
@@ -127,7 +126,7 @@ class TracerBase:
     ) -> traceback.StackSummary:
         """The frames of the program, from the outermost ``forward`` on."""
         frames = [
-            frame for frame in user_stack_summary if not frame.filename.startswith(_PACKAGE_FOLDER)
+            frame for frame in user_stack_summary if not frame.filename.startswith(PACKAGE_FOLDER)
         ]
         names = [frame.name for frame in frames]
         if self._record_forward_stack_traces_only:
@@ -158,7 +157,7 @@ class TracerBase:
     def _find_user_frame(self) -> FrameType | None:
         """The frame of the program."""
         frame: FrameType | None = sys._getframe()
-        while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
+        while frame is not None and frame.f_code.co_filename.startswith(PACKAGE_FOLDER):
             frame = frame.f_back
         return frame
 

@@ -9,7 +9,6 @@ import threading
 import types
 from collections import Counter
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import mode
@@ -28,12 +27,12 @@ from tensorflow_lite_clone.compiler.dynamo.steps import State
 from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
 from tensorflow_lite_clone.compiler.signature import surroundings
 from tensorflow_lite_clone.core import interception, late_bound
+from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER
 from tensorflow_lite_clone.core.torch_function import state as modes
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tensorflow_lite_clone.tensor import Tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
-_FOLDER = str(Path(__file__).parents[2])  # of the package
 
 
 class Cache:
@@ -146,7 +145,7 @@ class Recorded:
             called = called.__wrapped__
         called = getattr(called, "__func__", called)
         code = getattr(called, "__code__", None)
-        own = code is not None and not code.co_filename.startswith(_FOLDER)
+        own = code is not None and not code.co_filename.startswith(PACKAGE_FOLDER)
         self._code = code if own else None
         if not hasattr(function, "_parameters"):
             functools.update_wrapper(self, function)
