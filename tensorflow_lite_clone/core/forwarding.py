@@ -13,10 +13,10 @@ import functools
 import sys
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.core.templates import define, fill
+from tensorflow_lite_clone.core.templates import define, fill, give
 
 #: A function that has other code for a while (see `interception`) -> one with its own.
 originals: dict[Any, Any] = {}
@@ -106,7 +106,8 @@ class _Forwarder:
         self.body = body
         self.names = names
         self.change = change
-        self.wrappers: list[Any] = []  # the wrapper, and its twins
+        #: The wrapper and its twins, each with the code that it begins with.
+        self.wrappers: list[tuple[Any, CodeType]] = []
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
@@ -124,15 +125,12 @@ class _Forwarder:
         head += [f"{word}=None" for word in parameters.keywords] + ["**more"] * parameters.open
         text = fill(_WRAPPER, name=name, parameters=", ".join(head), body=body)
         code = define(name, text, ", ".join(modules), {}).__code__
-        called, beginning = None, sys._getframe(1).f_code
-        for wrapper in [originals.get(each, each) for each in self.wrappers]:
-            if wrapper.__code__ is beginning:
+        defaults, beginning = (parameters.defaults, parameters.keyword_defaults), sys._getframe(1)
+        for exported, first_code in self.wrappers:
+            wrapper = originals.get(exported, exported)
+            if first_code is beginning.f_code:
                 called = wrapper
-            wrapper.__globals__.update(names)
-            wrapper.__defaults__ = parameters.defaults
-            wrapper.__kwdefaults__ = parameters.keyword_defaults
-            wrapper.__code__ = code.replace(co_name=wrapper.__name__)
-        assert called is not None
+            give(wrapper, code.replace(co_name=wrapper.__name__), *defaults, names)
         return called(*args, **kwargs)
 
     def text(self, parameters: Parameters) -> tuple[str, dict[str, Any], list[str]]:
@@ -216,7 +214,7 @@ def forwarder(
     state = _Forwarder(function, body, names, change)
     scope = {"__name__": __name__, "__forwarder__": state}
     wrapper = FunctionType(_begin.__code__, scope, function.__name__)
-    state.wrappers.append(wrapper)
+    state.wrappers.append((wrapper, wrapper.__code__))
     return functools.update_wrapper(wrapper, function)
 
 
@@ -239,7 +237,7 @@ def twin(function: FunctionType, module: str, name: str) -> FunctionType:
     copied.__module__, copied.__qualname__ = module, name
     copied.__name__ = name.rpartition(".")[2]
     if "__forwarder__" in function.__globals__:
-        function.__globals__["__forwarder__"].wrappers.append(copied)
+        function.__globals__["__forwarder__"].wrappers.append((copied, copied.__code__))
     twins.setdefault(function, []).append(copied)
     return copied
 

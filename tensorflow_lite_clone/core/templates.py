@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import linecache
 from textwrap import indent
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 
@@ -60,6 +60,18 @@ def define_later(name: str, text: str, modules: str, scope: dict[str, Any]) -> A
     return definition.function
 
 
+def give(
+    function: Any, code: CodeType, defaults: Any, keyword_defaults: Any, names: dict[str, Any]
+) -> None:
+    """Let a function be what was compiled for it; `names` are what the code uses.
+
+    The code comes last: other threads may call the function meanwhile.
+    """
+    function.__globals__.update(names)
+    function.__defaults__, function.__kwdefaults__ = defaults, keyword_defaults
+    function.__code__ = code
+
+
 class _Definition:
     """What a function is compiled from at its first call."""
 
@@ -74,10 +86,8 @@ class _Definition:
         """The function, with its own code."""
         function = self.function
         made = define(function.__name__, self.text, self.modules, dict(self.scope))
-        function.__globals__.update(self.scope)
-        function.__defaults__, function.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
         function.__doc__ = made.__doc__
-        function.__code__ = made.__code__
+        give(function, made.__code__, made.__defaults__, made.__kwdefaults__, self.scope)
         return function
 
 

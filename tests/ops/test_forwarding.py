@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import traceback
 from typing import Any
 
 import pytest
 
 import tensorflow_lite_clone as torch
-from tensorflow_lite_clone.core.forwarding import forwarder, has_parameters, parameters_of
+from tensorflow_lite_clone.core.forwarding import (
+    Parameters,
+    forwarder,
+    has_parameters,
+    parameters_of,
+    twin,
+)
 from tensorflow_lite_clone.core.signature import Signature, also_self, checked
 
 _BODY = """
@@ -37,6 +44,22 @@ def test_a_forwarder_is_called_as_its_function(args: tuple, kwargs: dict[str, An
     given = parameters.given(positional, named)
     assert _scale(*given[0], **given[1]) == _scale(*args, **kwargs)
     assert len(given[0]) + len(given[1]) == len(args) + len(kwargs)
+
+
+def test_threads_may_make_the_first_call_together() -> None:
+    found: list[tuple] = []
+
+    def names(parameters: Parameters) -> dict[str, Any]:
+        if not found:  # meanwhile another thread calls, and is done first
+            found.append(())
+            other = threading.Thread(target=lambda: found.append(wrapper(3)))
+            other.start()
+            other.join()
+        return {"seen": []}
+
+    wrapper = forwarder(_scale, _BODY, names)
+    copied = twin(wrapper, __name__, "other")
+    assert wrapper(2) == copied(2) == _scale(2) and found[1:] == [_scale(3)]
 
 
 def test_forwarders_of_a_forwarder_are_one_function() -> None:
