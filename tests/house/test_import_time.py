@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,20 +14,19 @@ from tests.tools.markdown import ROOT
 
 PROBE = """
 import sys, time
-start = time.perf_counter()
+start = time.perf_counter(), time.process_time()
 __import__(sys.argv[1])
-print(time.perf_counter() - start)
+print(time.perf_counter() - start[0], time.process_time() - start[1])
 """
-# 50 ms did until functions of `torch`, Tensor and `functional` became objects of their own; busy
-# machines slow our many small modules more than NumPy's few large ones.
-FACTOR, EXTRA = 1.5, 0.100  # seconds
+FACTOR, EXTRA = 1.5, 0.050  # seconds
 ROUNDS = 15
 
 
-def import_seconds(module: str, cache: Path) -> float:
-    """The time one import takes in a fresh process, with the bytecode kept in `cache`.
+def import_seconds(module: str, cache: Path) -> tuple[float, float]:
+    """The time one import takes in a fresh process, and the processor's alone, without waits.
 
-    An installed package has its bytecode; a checkout may have none, or be told to write none.
+    The bytecode is kept in `cache`. An installed package has its own; a checkout may have none, or
+    be told to write none.
     """
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -34,15 +34,16 @@ def import_seconds(module: str, cache: Path) -> float:
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    return float(done.stdout)
+    elapsed, processor = map(float, done.stdout.split())
+    return elapsed, processor
 
 
-def median(values: list[float]) -> float:
+def median(values: Sequence[float]) -> float:
     """The middle value of an odd number of values."""
     return sorted(values)[len(values) // 2]
 
 
-def within(numpy: list[float], ours: list[float]) -> bool:
+def within(numpy: Sequence[float], ours: Sequence[float]) -> bool:
     """Whether the medians, or else the best times, of two interleaved series keep the limit.
 
     Noise only ever adds time, so on a busy machine the best times still tell the truth.
@@ -51,14 +52,16 @@ def within(numpy: list[float], ours: list[float]) -> bool:
 
 
 def test_import_time(tmp_path: Path) -> None:
-    numpy: list[float] = []
-    ours: list[float] = []
+    numpy: list[tuple[float, float]] = []
+    ours: list[tuple[float, float]] = []
     import_seconds("tensorflow_lite_clone", tmp_path)  # compiles all, NumPy too
     for count in range(ROUNDS):
         numpy.append(import_seconds("numpy", tmp_path))
         ours.append(import_seconds("tensorflow_lite_clone", tmp_path))
         # Five rounds are enough when they agree; more are taken only in doubt.
-        if count >= 4 and count % 2 == 0 and within(numpy, ours):
+        # A slow disk counts many small files more than a few large ones: that is not our time.
+        series = zip(zip(*numpy), zip(*ours))
+        if count >= 4 and count % 2 == 0 and any([within(*pair) for pair in series]):
             return
     raise AssertionError(f"numpy {sorted(numpy)}, tensorflow_lite_clone {sorted(ours)}")
 
