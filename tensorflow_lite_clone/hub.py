@@ -25,8 +25,8 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 from tensorflow_lite_clone import serialization
-from tensorflow_lite_clone.core.archives import extract_zip
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.serialization._unpacking import extract_zip
 
 __all__ = [
     "download_url_to_file",

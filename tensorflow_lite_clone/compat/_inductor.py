@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.core.options import Options
+from tensorflow_lite_clone.compiler.dynamo.options import Options
 
 #: Set by programs, read by nothing.
 config = Options("torch._inductor.config")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.namespaces import see_composite
-from tensorflow_lite_clone.core.windows import windows_size
+from tensorflow_lite_clone.backends.windows import windows_size
 from tensorflow_lite_clone.dispatch.op import TABLE, is_op
 from tensorflow_lite_clone.ops.nn.conv import Conv, ConvTranspose
 from tensorflow_lite_clone.python_dispatch.calls import (

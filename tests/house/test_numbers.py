@@ -21,7 +21,7 @@ BOUNDS = {
     "modules of names outside compat/": 14,
     "files in ops/ itself": 14,
     "lines of the package": 176_000,
-    "lines of the core": 13_500,
+    "lines of the core": 13_300,
 }
 
 

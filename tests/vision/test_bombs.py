@@ -84,12 +84,12 @@ def write_all(folder):
 READ = """
 import json, os, resource, sys
 from pathlib import Path
-from tensorflow_lite_clone.core import archives
+from tensorflow_lite_clone.serialization import _unpacking
 from tensorflow_lite_clone.vision._idx import read_idx
 from tensorflow_lite_clone.vision.datasets.cifar import read_batch
 from tensorflow_lite_clone.vision.datasets.utils import extract_archive
 
-archives.SMALL = 32 << 20  # smaller bombs are as good, and sooner written and read
+_unpacking.SMALL = 32 << 20  # smaller bombs are as good, and sooner written and read
 folder, memory = Path(sys.argv[1]), int(sys.argv[2])
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 limit = pages * resource.getpagesize() + memory

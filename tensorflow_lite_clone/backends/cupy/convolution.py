@@ -38,9 +38,9 @@ from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.remembered import remembered
+from tensorflow_lite_clone.backends.windows import windows_size
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.core.flags import flags
-from tensorflow_lite_clone.core.windows import windows_size
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "conv2d.cu"

@@ -20,7 +20,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.remembered import remembered
-from tensorflow_lite_clone.core.windows import Ints, pooled_size
+from tensorflow_lite_clone.backends.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "max_pool.cu"

@@ -22,8 +22,8 @@ from tensorflow_lite_clone.backends.numba.lines import (
 )
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import is_winograd
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.windows import Ints, windows_size
 from tensorflow_lite_clone.core.flags import flags
-from tensorflow_lite_clone.core.windows import Ints, windows_size
 
 _depthwise, _direct = Kernels("depthwise"), Kernels("direct")
 _LEAST = 1 << 10

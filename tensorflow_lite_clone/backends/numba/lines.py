@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.core.windows import Ints
+from tensorflow_lite_clone.backends.windows import Ints
 
 Tap = tuple[int, int, int]  # its place in the kernel, its remainder, its offset
 

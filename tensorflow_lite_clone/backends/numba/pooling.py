@@ -13,7 +13,7 @@ from tensorflow_lite_clone.backends.numba.layer import (
     row_major,
     run,
 )
-from tensorflow_lite_clone.core.windows import Ints, pooled_size
+from tensorflow_lite_clone.backends.windows import Ints, pooled_size
 
 _kernels = Kernels("pooling")
 _LEAST = 1 << 10

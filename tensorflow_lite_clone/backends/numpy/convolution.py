@@ -43,7 +43,7 @@ from tensorflow_lite_clone.backends.numpy.convolution_winograd import (
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
-from tensorflow_lite_clone.core.windows import Ints, windows_size
+from tensorflow_lite_clone.backends.windows import Ints, windows_size
 from tensorflow_lite_clone.dispatch.table import override
 
 _all = slice(None)

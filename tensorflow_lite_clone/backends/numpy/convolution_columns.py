@@ -21,8 +21,8 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.primitives.indexing import as_strided
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.windows import Ints, padded_size
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.windows import Ints, padded_size
 
 _MOST_WASTE = 1.15  # windows that are multiplied for each one that is wanted
 

@@ -17,8 +17,8 @@ from tensorflow_lite_clone.backends.numpy.convolution_columns import lengthened
 from tensorflow_lite_clone.backends.numpy.convolution_folding import Folder
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
 
 
 def depthwise(

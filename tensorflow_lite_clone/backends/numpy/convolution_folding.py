@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
+from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 
 _MERGE_BELOW = 256  # windows per sample
 _APART_BYTES, _MERGED_BYTES = 1 << 20, 1 << 22

@@ -18,7 +18,7 @@ from tensorflow_lite_clone.backends.numpy.convolution_columns import (
     long_lines,
 )
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.core.windows import Ints
+from tensorflow_lite_clone.backends.windows import Ints
 
 _MOST_ROWS = 128  # of the stacked weight
 _LEAST_WINDOWS, _MOST_WINDOWS = 64, 4096

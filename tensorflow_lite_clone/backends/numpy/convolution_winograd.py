@@ -28,8 +28,8 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import one_thread_each, share
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.windows import Ints
 from tensorflow_lite_clone.core.flags import flags
-from tensorflow_lite_clone.core.windows import Ints
 
 _f32 = np.dtype(np.float32)
 _POINTS = 0, 3 / 4, -3 / 4, 3 / 2, -3 / 2  # the sixth one is infinity

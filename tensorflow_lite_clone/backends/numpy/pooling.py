@@ -11,7 +11,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.threads import share
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
-from tensorflow_lite_clone.core.windows import Ints, padded_size, window_slices
+from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 

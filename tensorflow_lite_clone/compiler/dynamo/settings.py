@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow_lite_clone.core.options import Options
+from tensorflow_lite_clone.compiler.dynamo.options import Options
 
 
 class _Options(Options):

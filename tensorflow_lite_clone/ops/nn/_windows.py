@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.windows import padded_size, window_slices
+from tensorflow_lite_clone.backends.windows import padded_size, window_slices
 
 
 def padded(F: Any, x: Any, before: tuple, total: tuple, value: Any = 0) -> Any:

@@ -7,11 +7,11 @@ from itertools import product
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.backends.windows import Ints, int_tuple
 from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.signature import checked, is_number
-from tensorflow_lite_clone.core.windows import Ints, int_tuple
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.nn import pool

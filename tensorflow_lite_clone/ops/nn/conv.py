@@ -12,9 +12,9 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
+from tensorflow_lite_clone.backends.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.windows import Ints, extent, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight

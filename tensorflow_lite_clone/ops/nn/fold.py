@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.backends.windows import Ints, int_tuple, windows_size
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.core.windows import Ints, int_tuple, windows_size
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.nn._windows import folded, unfolded

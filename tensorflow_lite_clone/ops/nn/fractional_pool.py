@@ -11,10 +11,10 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast import autocasts
+from tensorflow_lite_clone.backends.windows import int_tuple
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import checked
-from tensorflow_lite_clone.core.windows import int_tuple
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.linalg._products import expect_tensors

@@ -16,16 +16,16 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.outputs import with_out
-from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.signature import checked
-from tensorflow_lite_clone.core.windows import (
+from tensorflow_lite_clone.backends.windows import (
     Ints,
     int_tuple,
     padded_size,
     pooled_size,
     window_slices,
 )
+from tensorflow_lite_clone.core.public import export, public
+from tensorflow_lite_clone.core.shape import contiguous_strides
+from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import windows

@@ -8,7 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorflow_lite_clone.core.archives import COMPRESSED, decompress, extract_tar, extract_zip
+from tensorflow_lite_clone.serialization._unpacking import (
+    COMPRESSED,
+    decompress,
+    extract_tar,
+    extract_zip,
+)
 
 __all__ = [
     "calculate_md5",
