@@ -19,7 +19,6 @@ from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._fake import FakeTensor
@@ -38,6 +37,7 @@ from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
+from tensorflow_lite_clone.python_dispatch import schemas
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_map
 
@@ -274,18 +274,18 @@ class Capture(TorchFunctionMode):
 
     # --------------------------------------------------------------------------------- operations
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call the operation of aten's that takes these arguments; TypeError if none does."""
-        found = _schemas.resolve(name, args, kwargs)
+        found = schemas.resolve(name, args, kwargs)
         if found is None:
             raise TypeError(f"torch.export: no overload of aten.{name} takes these arguments")
         return self.emit_call(found)
 
-    def emit_call(self, call: _schemas.Call) -> Any:
-        """Call an operation that `_schemas` found."""
+    def emit_call(self, call: schemas.Call) -> Any:
+        """Call an operation that `schemas` found."""
         packet = getattr(aten, call.name)
         kwargs = dict(call.kwargs)
-        names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
+        names = [each.name for each in schemas.arguments_of(call.name, call.overload)]
         if "pin_memory" in names:
             if not any(isinstance(value, Tensor) for value in call.args):
                 kwargs.setdefault("device", default_device())
@@ -342,7 +342,7 @@ class Capture(TorchFunctionMode):
             return _META if isinstance(value, Device) else value
 
         args, kwargs = tree_map(lane, args), tree_map(lane, kwargs)
-        names = [each.name for each in _schemas.arguments_of(func._opname, func._overloadname)]
+        names = [each.name for each in schemas.arguments_of(func._opname, func._overloadname)]
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
         kwargs.pop("pin_memory", None)
@@ -441,7 +441,7 @@ class Capture(TorchFunctionMode):
         if isinstance(func, OpOverload):
             return self.emit(func, args, kwargs)
         if isinstance(func, OpOverloadPacket):
-            found = _schemas.resolve(func.__name__, args, kwargs)
+            found = schemas.resolve(func.__name__, args, kwargs)
             return self.emit(func.default, args, kwargs) if found is None else self.emit_call(found)
         full = resolve_name(func) or ""
         name = operation_name(full)
@@ -450,7 +450,7 @@ class Capture(TorchFunctionMode):
             return handler(self, *args, **kwargs)
         if full.endswith((".__get__", ".__set__", ".__delete__")) or name in _DIRECT:
             return func(*args, **kwargs)
-        call = _schemas.resolve(name, args, kwargs)
+        call = schemas.resolve(name, args, kwargs)
         if call is not None:
             return self.emit_call(call)
         return self._composed(func, full, args, kwargs)

@@ -15,9 +15,9 @@ from typing import Any
 from tensorflow_lite_clone.core.device import strided
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format, view_strides
-from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
+from tensorflow_lite_clone.python_dispatch import schemas
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -42,7 +42,7 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
     """Call the operation of aten's that takes these arguments."""
     if _state.capture is not None:
         return _state.capture.call(name, *args, **kwargs)
-    found = _schemas.resolve(name, args, kwargs)
+    found = schemas.resolve(name, args, kwargs)
     if found is None:
         raise TypeError(f"no overload of aten.{name} takes these arguments")
     return getattr(getattr(aten, name), found.overload)(*found.args, **found.kwargs)
