@@ -56,8 +56,6 @@ _DIRECT = frozenset(
     is_shared names has_names _is_view __repr__ __str__ __format__ is_set_to
     """.split()
 )
-#: Functions that PyTorch tells nothing about pinned memory.
-_UNPINNED = frozenset(["to", "_to_copy", "scalar_tensor"])
 _PREFIXES = {
     "torch.Tensor.": "", "torch.nn.functional.": "", "torch.linalg.": "linalg_",
     "torch.fft.": "fft_", "torch.special.": "special_", "torch.": "",
@@ -283,16 +281,8 @@ class Capture(TorchFunctionMode):
 
     def emit_call(self, call: schemas.Call) -> Any:
         """Call an operation that `schemas` found."""
-        packet = getattr(aten, call.name)
-        kwargs = dict(call.kwargs)
-        names = [each.name for each in schemas.arguments_of(call.name, call.overload)]
-        if "pin_memory" in names:
-            if not any(isinstance(value, Tensor) for value in call.args):
-                kwargs.setdefault("device", default_device())
-            if call.name not in _UNPINNED:
-                kwargs["pin_memory"] = False
-            kwargs = {name: kwargs[name] for name in names if name in kwargs}
-        return self.emit(getattr(packet, call.overload), call.args, kwargs)
+        call = call.with_placement(default_device())
+        return self.emit(getattr(getattr(aten, call.name), call.overload), call.args, call.kwargs)
 
     def emit(self, func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Add a node for an operation and calculate its results."""
