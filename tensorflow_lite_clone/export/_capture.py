@@ -14,6 +14,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
@@ -21,7 +22,6 @@ from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._modes import modes
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
 from tensorflow_lite_clone.export._symbolic import (
@@ -398,8 +398,8 @@ class Capture(TorchFunctionMode):
     def noted(self, traced: Traced) -> FakeTensor:
         """A tensor as a node's note."""
         known = self._traced.setdefault(id(traced.tensor), traced)
-        wants = traced.tensor.requires_grad
-        return FakeTensor.noted(traced.lanes[0], self.shape(known.tensor), traced.device, wants)
+        sizes = self.shape(known.tensor)
+        return note(traced.lanes[0], sizes, traced.device, traced.tensor.requires_grad)
 
     # -------------------------------------------------------------------------------------- sizes
 
@@ -467,6 +467,14 @@ class Capture(TorchFunctionMode):
                 ) from None
             return self.emit(packet.default, args, kwargs)
         return result
+
+
+def note(tensor: Tensor, sizes: Size, device: Device, requires_grad: bool) -> FakeTensor:
+    """What a node has of a tensor on the meta device: other sizes, of which some are symbolic."""
+    return _NOTES.dress(tensor.detach().requires_grad_(requires_grad), device, sizes)
+
+
+_NOTES = FakeTensorMode()
 
 
 def operation_name(full: str) -> str:
