@@ -86,8 +86,3 @@ def _repeated(g: Graph, op: Traced, number: int) -> str:
     wanted: list[Any] = list(shape)
     wanted[heads] *= groups
     return g.reshape(apart, wanted, op)
-
-
-@rule("det")
-def det(g: Graph, op: Traced) -> Any:
-    return g.node("Det", op.inputs[0])
