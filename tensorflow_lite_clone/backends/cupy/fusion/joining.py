@@ -17,18 +17,15 @@ from cupy import ndarray
 from cupy.cuda import UnownedMemory
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import (
-    Symbol,
-    Trace,
-    cast,
-    in_order,
-    operands_of,
-)
 from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
+from tensorflow_lite_clone.backends.cupy.fusion.target import CUDA
+from tensorflow_lite_clone.fuse import groups
+from tensorflow_lite_clone.fuse.formula import Trace
+from tensorflow_lite_clone.fuse.symbol import Symbol, in_order, operands_of, rebuilt
 
 _MOST_ARRAYS = 24  # of one kernel
 _MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
@@ -108,6 +105,11 @@ def span(array: Any) -> tuple[int, int]:
     return low, high + array.itemsize
 
 
+def _key(value: Any) -> Any:
+    """What tells an operand from others: which elements it has, or which number it is."""
+    return window(value) if value.__class__ is ndarray else id(value)
+
+
 def meets(value: Any, x: Any) -> bool:
     """Whether elements of two arrays may lie at one place."""
     if value.__class__ is not ndarray:
@@ -116,21 +118,24 @@ def meets(value: Any, x: Any) -> bool:
     return start < high and low < end
 
 
-class _Group:
-    """Steps that become one kernel, and the windows they read and write."""
+class _Item:
+    """A step that waits, and the windows that it reads and writes."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.steps: list[Step] = []
-        self.read: set[Any] = set()
-        self.written: set[Any] = set()
-        self.numbers = 0
+    def __init__(self, step: Step) -> None:
+        self.step, self.shape, self.numbers = step, step.shape, _numbers(step)
+        self.read = {window(value) for value in step.operands if value.__class__ is ndarray}
+        self.written = {window(value) for value in step.results}
 
-    def has_room(self, windows: set[Any], numbers: int) -> bool:
-        """Whether these arrays and numbers beside its own are not too many for a kernel."""
-        arrays, axes = len(self.read | self.written | windows), len(self.shape)
+
+class _Group(groups.Group[_Item]):
+    """Steps that become one kernel, which has room for so many arrays and numbers."""
+
+    def has_room(self, item: _Item) -> bool:
+        windows = self.read | self.written | item.read | item.written
+        arrays, axes = len(windows), len(self.shape)
+        numbers = sum([other.numbers for other in self.items]) + item.numbers
         # for each array where it lies and its strides, the sizes, and the number of elements
-        words = arrays * (1 + axes) + axes + 1 + self.numbers + numbers
+        words = arrays * (1 + axes) + axes + 1 + numbers
         return arrays <= _MOST_ARRAYS and words <= _MOST_WORDS
 
 
@@ -139,35 +144,13 @@ def groups_of(steps: list[Step]) -> list[list[Step]]:
 
     What steps share they share as windows: memory that overlaps otherwise does not wait.
     """
-    groups: list[_Group] = []
-    for step in steps:
-        read = {window(value) for value in step.operands if value.__class__ is ndarray}
-        written = {window(value) for value in step.results}
-        numbers = _numbers(step)
-        group = _group_for(groups, step.shape, read, written, numbers)
-        group.steps.append(step)
-        group.read |= read
-        group.written |= written
-        group.numbers += numbers
-    return [group.steps for group in groups]
-
-
-def _group_for(
-    groups: list[_Group], shape: tuple, read: set[Any], written: set[Any], numbers: int
-) -> _Group:
-    """The last group that a step may join without overtaking what it depends on, or a new one."""
-    for group in reversed(groups):
-        if group.shape == shape and group.has_room(read | written, numbers):
-            return group
-        if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
-            break
-    groups.append(_Group(shape))
-    return groups[-1]
+    found = groups.groups_of(map(_Item, steps), _Group)
+    return [[item.step for item in group.items] for group in found]
 
 
 def _numbers(step: Step) -> int:
     """How many numbers the step's kernel takes, at most."""
-    found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
+    found = [symbol for symbol in in_order(step.trace.results) if symbol.name == "number"]
     return len(found) + sum(step.form.numbers)
 
 
@@ -248,14 +231,9 @@ def origins_of(step: Step) -> dict[tuple, Origin]:
             continue
         if len(large) == 1 and all([own.size * _FEW <= value.size for own in small]):
             used[large[0]] = ref(used[large[0]])
-            symbol = _as_stored(symbol, value.dtype)
+            symbol = CUDA.cast(symbol, value.dtype)  # rounded as if it had been in memory
             origins[window(value)] = Origin(ref(value), symbol, used, large[0])
     return origins
-
-
-def _as_stored(symbol: Symbol, dtype: Any) -> Symbol:
-    """Rounded as if it had been in memory."""
-    return symbol if symbol.dtype == dtype else Symbol("astype", dtype, (symbol,))
 
 
 def joined(
@@ -270,48 +248,39 @@ def joined(
     if len(group) == 1 and sums is None:
         return group[0] if any([is_held(value) for value in group[0].results]) else None
     read = {window(v) for step in group for v in step.operands if v.__class__ is ndarray}
-    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
+    whole = groups.Joined(CUDA)
     held: dict[tuple, Any] = {}  # the arrays to write
-    given: list[Any] = []  # the arrays and numbers it reads
-    places: dict[Any, Symbol] = {}
-
-    def operand(value: Any, dtype: Any) -> Symbol:
-        key: Any = window(value) if value.__class__ is ndarray else id(value)
-        if (key, dtype) not in places:
-            places[key, dtype] = Symbol("operand", dtype, value=len(given))
-            given.append(value)
-        return places[key, dtype]
 
     def again(origin: Origin) -> Symbol:
-        memo = {
-            id(symbol): operand(origin.operand(symbol.value), symbol.dtype)
-            for symbol in operands_of((origin.symbol,))
-        }
-        return _rebuilt(origin.symbol, memo)
+        memo = {}
+        for symbol in operands_of((origin.symbol,)):
+            value = origin.operand(symbol.value)
+            memo[id(symbol)] = whole.operand(_key(value), value, symbol.dtype)
+        return rebuilt(origin.symbol, memo)
 
     for step in group:
         memo: dict[int, Symbol] = {}
         for symbol in step.trace.operands:
             value = step.operands[symbol.value]
-            key = window(value) if value.__class__ is ndarray else None
-            origin = origins.get(key)
-            if key in made:
-                memo[id(symbol)] = cast(made[key], symbol.dtype)
-            elif origin is not None and window(origin.operand(origin.large)) in read:
-                memo[id(symbol)] = cast(again(origin), symbol.dtype)
+            key = _key(value)
+            origin = None if key in whole.computed else origins.get(key)
+            if origin is not None and window(origin.operand(origin.large)) in read:
+                memo[id(symbol)] = CUDA.cast(again(origin), symbol.dtype)
             else:
-                memo[id(symbol)] = operand(value, symbol.dtype)
-        found = [_rebuilt(symbol, memo) for symbol in step.trace.results]
+                memo[id(symbol)] = whole.read(key, value, symbol.dtype)
+        found = [rebuilt(symbol, memo) for symbol in step.trace.results]
         for symbol, value in zip(found, step.results):
-            made[window(value)] = _as_stored(symbol, value.dtype)
+            # what stays in registers is rounded as if it had been in memory
+            whole.computed[window(value)] = CUDA.cast(symbol, value.dtype)
             if is_held(value):
                 held[window(value)] = value
     if not held and sums is None:
         return None
-    results = [made[key] for key in held]
+    results = [whole.computed[key] for key in held]
     results += found if sums is not None else []
+    given = tuple(whole.given)
     traced = Trace(
-        names=tuple([f"x{place}" for place in range(len(given))]),
+        names=tuple([f"x{position}" for position in range(len(given))]),
         operands=operands_of(tuple(results)),
         results=tuple(results),
         several=True,
@@ -319,13 +288,13 @@ def joined(
         literal=False,
     )
     arrays = tuple(held.values())
-    walked, form = formed(traced, tuple(given), arrays, like=arrays or group[-1].operands[:1])
+    walked, form = formed(traced, given, arrays, like=arrays or group[-1].operands[:1])
     if sums is None:
-        return Step("chain", traced, walked, form, tuple(given), arrays)
+        return Step("chain", traced, walked, form, given, arrays)
     columns = by_columns(walked, form, group[-1].shape[1])
     if columns is None:
         return None
-    return Step(group[-1].name, traced, walked, columns, tuple(given), arrays, sums)
+    return Step(group[-1].name, traced, walked, columns, given, arrays, sums)
 
 
 def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:
@@ -336,15 +305,3 @@ def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk
     if not results:
         walked = walked._replace(steps=walked.steps[:-1])
     return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
-
-
-def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
-    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
-    known = memo.get(id(symbol))
-    if known is None:
-        known = symbol
-        if symbol.operands:
-            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
-            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
-        memo[id(symbol)] = known
-    return known
