@@ -7,58 +7,56 @@ somebody still needs; here is the order that must be kept, and the expressions o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tensorflow_lite_clone.fuse.symbol import Symbol
 from tensorflow_lite_clone.fuse.target import Target
 
 
-class Item(Protocol):
-    """Results of one shape that are computed element by element."""
+class Item:
+    """Results of one shape that are computed element by element.
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def read(self) -> set[Any]:
-        """What stands for the memory that it reads."""
+    `read` and `written` have what stands for the memory that is read and written.
+    """
 
-    @property
-    def written(self) -> set[Any]:
-        """What stands for the memory that it writes."""
+    def __init__(
+        self, shape: tuple[int, ...], read: Iterable[Any] = (), written: Iterable[Any] = ()
+    ) -> None:
+        self.shape, self.read, self.written = shape, set(read), set(written)
+
+    def precedes(self, later: Item) -> bool:
+        """Whether a later item depends on this one, or overwrites what this one reads."""
+        writes_apart = self.written.isdisjoint(later.read | later.written)
+        return not (writes_apart and self.read.isdisjoint(later.written))
 
 
-I = TypeVar("I", bound=Item)
+AnyItem = TypeVar("AnyItem", bound=Item)
 
 
-class Group(Generic[I]):
-    """Items that become one kernel, and the memory that they read and write."""
+class Group(Item, Generic[AnyItem]):
+    """Items that become one kernel."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.items: list[I] = []
-        self.read: set[Any] = set()
-        self.written: set[Any] = set()
+        super().__init__(shape)
+        self.items: list[AnyItem] = []
 
-    def has_room(self, item: I) -> bool:
-        """Whether the kernel may compute one more item."""
+    def has_room(self, item: AnyItem) -> bool:
+        """Whether the kernel can compute an item, too."""
         return True
 
-    def precedes(self, item: I) -> bool:
-        """Whether an item depends on this group, or would overwrite what it reads."""
-        writes_apart = self.written.isdisjoint(item.read | item.written)
-        return not (writes_apart and self.read.isdisjoint(item.written))
-
-    def add(self, item: I) -> None:
+    def add(self, item: AnyItem) -> None:
         """Let the kernel compute an item, too."""
         self.items.append(item)
         self.read |= item.read
         self.written |= item.written
 
 
-G = TypeVar("G", bound=Group)
+AnyGroup = TypeVar("AnyGroup", bound=Group)
 
 
-def group_for(groups: list[G], item: I, new: Callable[[tuple[int, ...]], G]) -> G:
+def group_for(
+    groups: list[AnyGroup], item: Any, new: Callable[[tuple[int, ...]], AnyGroup]
+) -> AnyGroup:
     """The last group that an item may join without overtaking what it depends on, or a new one."""
     for group in reversed(groups):
         if group.shape == item.shape and group.has_room(item):
@@ -69,37 +67,37 @@ def group_for(groups: list[G], item: I, new: Callable[[tuple[int, ...]], G]) -> 
     return groups[-1]
 
 
-def groups_of(items: Iterable[I], new: Callable[[tuple[int, ...]], G]) -> list[G]:
+def groups_of(items: Iterable[Any], new: Callable[[tuple[int, ...]], AnyGroup]) -> list[AnyGroup]:
     """Items that become one kernel each, in an order that keeps what depends on each other."""
-    groups: list[G] = []
+    groups: list[AnyGroup] = []
     for item in items:
         group_for(groups, item, new).add(item)
     return groups
 
 
 class Joined:
-    """The expressions of a group, over the arrays and numbers that it is given.
+    """The expressions of a group, over the arrays and numbers that it reads.
 
     A key says which elements an array has: what is written under it is read under it.
     """
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.given: list[Any] = []
+        self.arguments: list[Any] = []
         self.computed: dict[Any, Symbol] = {}  # by key
         self._operands: dict[Any, Symbol] = {}
 
     def operand(self, key: Any, value: Any, dtype: Any) -> Symbol:
-        """The symbol of what is given."""
+        """The symbol of an argument."""
         if (key, dtype) not in self._operands:
-            position = len(self.given)
-            made = Symbol(self.target, "operand", dtype, (), position, value.shape)
-            self._operands[key, dtype] = made
-            self.given.append(value)
+            position = len(self.arguments)
+            symbol = Symbol(self.target, "operand", dtype, (), position, value.shape)
+            self._operands[key, dtype] = symbol
+            self.arguments.append(value)
         return self._operands[key, dtype]
 
     def read(self, key: Any, value: Any, dtype: Any) -> Symbol:
-        """The symbol of an array, as the group has computed it, or else as it is given."""
+        """The symbol of an array, as the group has computed it, or of an argument."""
         if key in self.computed:
             return self.target.cast(self.computed[key], dtype)
         return self.operand(key, value, dtype)

@@ -41,14 +41,14 @@ class Namespace:
 
     def _apply(self, name: str, *values: Any) -> Any:
         op = OF_PRIMITIVES.get(name)
-        made = self.target.apply(name, *values)
-        return self.target.own(name if op is None else op.name, made, values, {})
+        result = self.target.apply(name, *values)
+        return self.target.own(name if op is None else op.name, result, values, {})
 
     def run(self, entry: Any, *values: Any, **parameters: Any) -> Any:
         """The formula of an op or composite of the table, in place of calling it."""
         name, body = (entry.name, entry.forward) if is_op(entry) else (entry.__name__, entry)
-        made = body(self, *values, **parameters)
-        return self.target.own(name, made, values, parameters)
+        result = body(self, *values, **parameters)
+        return self.target.own(name, result, values, parameters)
 
     def where(self, condition: Any, x: Any, y: Any) -> Any:
         """`x` where the condition holds, else `y`, of which one may be a number."""

@@ -29,9 +29,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     operand, the value of a number, the parameters of an op. `target` is the device's `Target`.
     """
 
-    __slots__ = (
-        "_shape", "dtype", "is_asked", "memory", "name", "operands", "overridden", "target", "value",
-    )  # fmt: skip
+    __slots__ = ("_shape", "dtype", "is_asked", "memory", "name", "operands")
+    __slots__ += ("overridden", "target", "value")
 
     def __init__(
         self,
@@ -88,8 +87,8 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
             raise NotPointwise(f"{ufunc.__name__}.{method}")
         if out and (out[0] is not inputs[0] or not out[0].operands):
             raise NotPointwise("a write into an operand")
-        made: Symbol = self.target.apply(name, *inputs)
-        return made
+        result: Symbol = self.target.apply(name, *inputs)
+        return result
 
 
 def in_order(results: tuple) -> list[Symbol]:

@@ -80,7 +80,8 @@ class Target:
                 continue
             else:
                 raise NotPointwise(f"a {type(value).__name__} as an operand")
-            if value.kind not in "biuf" or self.widens and value.kind == "f" and value.itemsize == 2:
+            is_narrow = value.kind == "f" and value.itemsize == 2
+            if value.kind not in "biuf" or is_narrow and self.widens:
                 raise NotPointwise(f"arithmetic in {value}")
             dtype = value if dtype is None else np.promote_types(dtype, value)
         if dtype is None:

@@ -25,7 +25,7 @@ from tests.house.sources import (
 LAYERS: list[set[str]] = [
     {"_command", "core", "futures", "version"},
     {"dispatch", "torch_version"},
-    {"trace"},
+    {"fuse", "trace"},
     {"kernels"},
     {"backends"},
     {"kernels.check", "kernels.listing", "storage"},
@@ -78,7 +78,7 @@ OUTSIDE = {
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
     "numpy": (
-        "backends.numpy", "backends.numba", "backends.cupy", "backends.meta", "onnx",
+        "backends.numpy", "backends.numba", "backends.cupy", "backends.meta", "fuse", "onnx",
         "serialization", "utils.data", "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -50,9 +51,9 @@ class Step(NamedTuple):
         return self.walk.shape
 
     @property
-    def read(self) -> list[Any]:
-        """The operands that are used."""
-        return [self.operands[symbol.value] for symbol in self.trace.operands]
+    def arrays(self) -> list[Any]:
+        """The operands that are no numbers."""
+        return [value for value in self.operands if value.__class__ is ndarray]
 
     def launch(self) -> None:
         """Fill the results."""
@@ -118,13 +119,18 @@ def meets(value: Any, x: Any) -> bool:
     return start < high and low < end
 
 
-class _Item:
-    """A step that waits, and the windows that it reads and writes."""
+class _Item(groups.Item):
+    """A step that waits, with the windows that it reads and writes."""
 
     def __init__(self, step: Step) -> None:
-        self.step, self.shape, self.numbers = step, step.shape, _numbers(step)
-        self.read = {window(value) for value in step.operands if value.__class__ is ndarray}
-        self.written = {window(value) for value in step.results}
+        super().__init__(step.shape, map(window, step.arrays), map(window, step.results))
+        self.step = step
+
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers the step's kernel takes, at most."""
+        found = [symbol for symbol in in_order(self.step.trace.results) if symbol.name == "number"]
+        return len(found) + sum(self.step.form.numbers)
 
 
 class _Group(groups.Group[_Item]):
@@ -148,49 +154,41 @@ def groups_of(steps: list[Step]) -> list[list[Step]]:
     return [[item.step for item in group.items] for group in found]
 
 
-def _numbers(step: Step) -> int:
-    """How many numbers the step's kernel takes, at most."""
-    found = [symbol for symbol in in_order(step.trace.results) if symbol.name == "number"]
-    return len(found) + sum(step.form.numbers)
-
-
 def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
     """The steps that are launched before these arrays are touched, and those that wait on.
 
     Of those over more than one element not many do, as they hold memory, and none that reads what
     is read now.
     """
-    arrays = [[v for v in step.operands if v.__class__ is ndarray] for step in steps]
-    read = [set(map(window, own)) for own in arrays]
-    written = [set(map(window, step.results)) for step in steps]
+    items = list(map(_Item, steps))
     large = [step.walk.elements > 1 for step in steps]
     launched = {
-        place
-        for place, step in enumerate(steps)
-        if any([meets(v, other) for v in (*arrays[place], *step.results) for other in touched])
+        position
+        for position, step in enumerate(steps)
+        if any([meets(v, other) for v in (*step.arrays, *step.results) for other in touched])
     }
 
-    def follows(place: int) -> bool:
+    def follows(position: int) -> bool:
         """Whether a step that waits has to be launched with those that are."""
+        item = items[position]
         for other in launched:
-            both = read[other] | written[other]
-            if other > place and not (
-                written[place].isdisjoint(both) and read[place].isdisjoint(written[other])
-            ):
+            if other > position and item.precedes(items[other]):
                 return True
-            if large[place] and not read[place].isdisjoint(both):
+            if large[position] and not item.read.isdisjoint(
+                items[other].read | items[other].written
+            ):
                 return True
         return False
 
     while True:
-        waiting = [place for place in range(len(steps)) if place not in launched]
-        more = [place for place in waiting if follows(place)]
+        waiting = [i for i in range(len(steps)) if i not in launched]
+        more = [i for i in waiting if follows(i)]
         if not more:
-            more = [place for place in waiting if large[place]][:-_MOST_APART]
+            more = [i for i in waiting if large[i]][:-_MOST_APART]
         if not more:
             break
         launched.update(more)
-    return [steps[place] for place in sorted(launched)], [steps[place] for place in waiting]
+    return [steps[i] for i in sorted(launched)], [steps[i] for i in waiting]
 
 
 def needed_of(steps: list[Step]) -> set[int]:
@@ -247,7 +245,7 @@ def joined(
     sums = group[-1].sums
     if len(group) == 1 and sums is None:
         return group[0] if any([is_held(value) for value in group[0].results]) else None
-    read = {window(v) for step in group for v in step.operands if v.__class__ is ndarray}
+    read = {window(value) for step in group for value in step.arrays}
     whole = groups.Joined(CUDA)
     held: dict[tuple, Any] = {}  # the arrays to write
 
@@ -278,9 +276,9 @@ def joined(
         return None
     results = [whole.computed[key] for key in held]
     results += found if sums is not None else []
-    given = tuple(whole.given)
+    operands = tuple(whole.arguments)
     traced = Trace(
-        names=tuple([f"x{position}" for position in range(len(given))]),
+        names=tuple([f"x{position}" for position in range(len(operands))]),
         operands=operands_of(tuple(results)),
         results=tuple(results),
         several=True,
@@ -288,13 +286,13 @@ def joined(
         literal=False,
     )
     arrays = tuple(held.values())
-    walked, form = formed(traced, given, arrays, like=arrays or group[-1].operands[:1])
+    walked, form = formed(traced, operands, arrays, like=arrays or group[-1].operands[:1])
     if sums is None:
-        return Step("chain", traced, walked, form, given, arrays)
+        return Step("chain", traced, walked, form, operands, arrays)
     columns = by_columns(walked, form, group[-1].shape[1])
     if columns is None:
         return None
-    return Step(group[-1].name, traced, walked, columns, given, arrays, sums)
+    return Step(group[-1].name, traced, walked, columns, operands, arrays, sums)
 
 
 def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:

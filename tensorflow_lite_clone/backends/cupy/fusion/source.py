@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.target import c_text
+from tensorflow_lite_clone.backends.cupy.fusion.target import CUDA
 from tensorflow_lite_clone.fuse.formula import Trace
 from tensorflow_lite_clone.fuse.symbol import Symbol, in_order
 from tensorflow_lite_clone.fuse.target import FLOAT32
@@ -121,7 +121,7 @@ class _Lines:
         elif symbol.name == "astype":
             text = _cast(values[0], source, symbol.dtype)
         else:
-            text = c_text(symbol.name, source.kind).format(*values)
+            text = CUDA.kinds(symbol.name)[source.kind].format(*values)
         name = f"v{len(self.lines) + 1}"
         self.lines.append(f"  const {kind} {name} = {text};")
         return name

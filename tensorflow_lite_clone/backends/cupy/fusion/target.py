@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import cupy
@@ -25,8 +25,11 @@ class CudaTarget(Target):
     widens = True
     clips_by_steps = True
 
-    def kinds(self, name: str) -> Collection[str]:
-        return _texts(name)
+    def kinds(self, name: str) -> Mapping[str, str]:
+        """What CUDA C++ says for a primitive or op, by the kinds of its operands."""
+        record: Any = PRIMITIVES.get(name) or TABLE.get(name)
+        texts: Mapping[str, str] = getattr(record, "c", {})
+        return texts
 
     def constant(self, value: Any, dtype: Any) -> Any:
         return dtype.type(value)
@@ -53,18 +56,6 @@ class CudaTarget(Target):
         copy = Symbol(self, result.name, result.dtype, result.operands, result.value)
         copy.overridden = True
         return copy
-
-
-def _texts(name: str) -> Mapping[str, str]:
-    """What CUDA C++ says for a primitive or op, by kinds of operands."""
-    record: Any = PRIMITIVES.get(name) or TABLE.get(name)
-    texts: Mapping[str, str] = getattr(record, "c", {})
-    return texts
-
-
-def c_text(name: str, kind: str) -> str:
-    """What CUDA C++ says for a primitive or op of operands of a kind."""
-    return _texts(name)[kind]
 
 
 CUDA = CudaTarget()
