@@ -25,7 +25,8 @@ from tests.house.sources import (
 LAYERS: list[set[str]] = [
     {"_command", "core", "futures", "version"},
     {"dispatch", "torch_version"},
-    {"fuse", "trace"},
+    {"trace"},
+    {"fuse"},
     {"kernels"},
     {"backends"},
     {"kernels.check", "kernels.listing", "storage"},

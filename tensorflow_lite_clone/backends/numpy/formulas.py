@@ -48,7 +48,9 @@ class CpuTarget(Target):
             return ""
         if len(record.dtypes) > 1 or not record.arity:
             return ""
-        return record.c or ("f" if record.dtypes == ("floating",) else "fiu")
+        if name == "positive":
+            return "fiu"
+        return record.c or ("f" if record.dtypes == ("floating",) else "")
 
     def constant(self, value: Any, dtype: Any) -> Any:
         return self.arrays.backend.constant(value, dtype)
