@@ -26,7 +26,6 @@ class Trace(NamedTuple):
     names: tuple[str, ...]  # of the operands
     operands: tuple[Symbol, ...]
     results: tuple[Symbol, ...]
-    several: bool  # the formula gives a tuple
     by_shape: bool  # it is for operands of these shapes alone
     literal: bool  # numbers are the formula's own, not given as parameters
 
@@ -61,8 +60,7 @@ def trace(
         operands.append(symbol)
     with np.errstate(all="ignore"):
         found = body(F, *operands, **parameters)
-    several = type(found) is tuple
-    results = found if several else (found,)
+    results = found if type(found) is tuple else (found,)
     unchanged = [isinstance(result, Symbol) and result.name == "operand" for result in results]
     if any(unchanged):
         raise Unchanged(all(unchanged))
@@ -70,4 +68,4 @@ def trace(
         if not isinstance(result, Symbol) or not result.operands or result.overridden:
             raise NotPointwise("a result that is no new array")
     by_shape = any([symbol is not None and symbol.is_asked for symbol in operands])
-    return Trace(names, operands_of(results), tuple(results), several, by_shape, not parameters)
+    return Trace(names, operands_of(results), tuple(results), by_shape, not parameters)

@@ -29,8 +29,10 @@ class Symbol(np.lib.mixins.NDArrayOperatorsMixin):
     operand, the value of a number, the parameters of an op. `target` is the device's `Target`.
     """
 
-    __slots__ = ("_shape", "dtype", "is_asked", "memory", "name", "operands")
-    __slots__ += ("overridden", "target", "value")
+    __slots__ = (
+        "_shape", "dtype", "is_asked", "memory",
+        "name", "operands", "overridden", "target", "value",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -73,7 +73,7 @@ class Target:
         dtype: Any = None
         weak: Any = None
         for value in values:
-            if isinstance(value, (np.generic, np.ndarray, Symbol)) and not _is_array(value):
+            if isinstance(value, Symbol) or _is_constant(value):
                 value = value.dtype
             elif isinstance(value, _NUMBERS):
                 weak = value if weak is None or isinstance(weak, (bool, int)) else weak
@@ -93,9 +93,8 @@ class Target:
         return dtype
 
 
-def _is_array(value: Any) -> bool:
-    """Whether a value is an array of more than one number, which is no constant."""
-    return isinstance(value, np.ndarray) and value.ndim > 0
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, (np.generic, np.ndarray)) and not value.ndim
 
 
 def _signature(name: str) -> tuple[int, bool]:

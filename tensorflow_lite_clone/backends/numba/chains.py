@@ -33,13 +33,13 @@ class Loop(NamedTuple):
     results: tuple[Symbol, ...]
 
 
+_Shapes = dict[int, tuple[int, ...]]
+_Parts = list[Symbol | Loop]
+
+
 def loops(
-    steps: list[Symbol],
-    shapes: dict[int, tuple[int, ...]],
-    axes: int,
-    kept: set[int],
-    updated: set[int],
-) -> list[Symbol | Loop]:
+    steps: list[Symbol], shapes: _Shapes, axes: int, kept: set[int], updated: set[int]
+) -> _Parts:
     """Steps with loops in place of those that can be.
 
     `shapes` are those of what is read, by the symbol's id, which have as many `axes` as a tile;
@@ -48,7 +48,7 @@ def loops(
     """
     if axes > 2 or not is_there():
         return list(steps)
-    parts: list[Symbol | Loop] = []
+    parts: _Parts = []
     run: list[Symbol] = []
     for position, step in enumerate(steps):
         if _fits(step, run, updated):
@@ -77,38 +77,34 @@ def _fits(step: Symbol, run: list[Symbol], updated: set[int]) -> bool:
 
 
 def _loop(
-    run: list[Symbol],
-    rest: list[Symbol],
-    shapes: dict[int, tuple[int, ...]],
-    axes: int,
-    kept: set[int],
-) -> list[Symbol | Loop]:
+    run: list[Symbol], rest: list[Symbol], shapes: _Shapes, axes: int, kept: set[int]
+) -> _Parts:
     """A run as a loop, as long as it may be, and what is left of it."""
     for end in range(len(run), _FEWEST - 1, -1):
         part, after = run[:end], run[end:]
         read = {id(symbol) for step in (*after, *rest) for symbol in step.operands} | kept
         results = [step for step in part if id(step) in read]
         inside = set(map(id, part))
-        operands = {id(x): x for step in part for x in step.operands if x.name != "number"}
-        given = [symbol for key, symbol in operands.items() if key not in inside]
-        moving = [symbol for symbol in given if shapes.get(id(symbol), (0,))[-1] != 1]
+        used = {id(x): x for step in part for x in step.operands if x.name != "number"}
+        operands = [symbol for key, symbol in used.items() if key not in inside]
+        moving = [symbol for symbol in operands if shapes.get(id(symbol), (0,))[-1] != 1]
         checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
         if checks <= _CHECKS:
-            text = _text(part, given, results, shapes, axes)
-            loop = Loop(text, _kernels.loop(text), tuple(given), tuple(results))
+            text = _text(part, operands, results, shapes, axes)
+            loop = Loop(text, _kernels.loop(text), tuple(operands), tuple(results))
             return [loop, *_loop(after, rest, shapes, axes, kept)]
     return [*run[:1], *_loop(run[1:], rest, shapes, axes, kept)] if run else []
 
 
 def _text(
-    run: list[Symbol], given: list[Symbol], results: list[Symbol], shapes: dict, axes: int
+    run: list[Symbol], operands: list[Symbol], results: list[Symbol], shapes: _Shapes, axes: int
 ) -> str:
     """The source of a kernel over tiles of one or two axes."""
-    names = {id(symbol): f"x_{i}" for i, symbol in enumerate(given, 1)}
+    names = {id(symbol): f"x_{i}" for i, symbol in enumerate(operands, 1)}
     arguments = [*names.values(), *[f"y_{i}" for i in range(1, len(results) + 1)]]
     indices = "ij"[-axes:]
     lines: list[tuple[int, str]] = []  # how deep, and what
-    for symbol in given:
+    for symbol in operands:
         shape = shapes.get(id(symbol), (0,) * axes)  # of what an earlier step has made all varies
         index = ["0" if size == 1 else name for size, name in zip(shape, indices)]
         depth = max([0, *[n + 1 for n, each in enumerate(index) if each != "0"]])

@@ -131,7 +131,7 @@ def _link(call: Call, target: CpuTarget) -> _Link | None:
     if prod(shape) < tuning.chain_elements:
         return None
     operands, found = _formula(call, target)
-    if found is None or not all([_lies_well(value) for value, _ in operands]):
+    if found is None or not all([lies_well(value) for value, _ in operands]):
         return None
     symbols = tuple([symbol for symbol in found if symbol is not None])
     if any([symbol.shape != shape for symbol in in_order(symbols) if symbol.operands]):
@@ -150,7 +150,7 @@ def _link(call: Call, target: CpuTarget) -> _Link | None:
         if call.target in OUT_OF_PLACE:  # nobody may see it before it is written
             if value is not call.args[0] or value.call is None:
                 return None
-        elif before is not None or not _lies_well(value):
+        elif before is not None or not lies_well(value):
             return None
         results.append((value, symbol))
     link = _Link(call, operands, results) if results else None
@@ -168,10 +168,6 @@ def _formula(
             operands[id(value)] = value, symbol
     args = [operands[id(x)][1] if isinstance(x, Value) else x for x in call.args]
     return list(operands.values()), formula(target, call.target, args, call.kwargs)
-
-
-def _lies_well(value: Value) -> bool:
-    return lies_well(value.shape, value.strides, value.dtype.itemsize)
 
 
 def _hands_on(call: Call, target: CpuTarget) -> bool:

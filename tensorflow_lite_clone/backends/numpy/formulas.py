@@ -18,7 +18,6 @@ from tensorflow_lite_clone.backends.numpy import primitives
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
-from tensorflow_lite_clone.dispatch.raw import Raw
 from tensorflow_lite_clone.dispatch.table import serves
 from tensorflow_lite_clone.fuse.namespace import Namespace
 from tensorflow_lite_clone.fuse.symbol import NotPointwise, Symbol
@@ -39,14 +38,14 @@ class CpuTarget(Target):
     xp = np
     native = NATIVE
 
-    def __init__(self, arrays: Raw) -> None:
+    def __init__(self, arrays: Any) -> None:
         self.arrays = arrays  # F over arrays
 
     def kinds(self, name: str) -> Collection[str]:
         record = PRIMITIVES.get(name)
-        if record is None or name != "where" and not isinstance(_ufunc(name), np.ufunc):
+        if record is None or not record.arity or len(record.dtypes) > 1:
             return ""
-        if len(record.dtypes) > 1 or not record.arity:
+        if name != "where" and not isinstance(_ufunc(name), np.ufunc):
             return ""
         if name == "positive":
             return "fiu"
@@ -59,12 +58,12 @@ class CpuTarget(Target):
         return value if isinstance(value, Symbol) else Symbol(self, "number", dtype, (), value)
 
     def apply(self, name: str, *values: Any) -> Symbol:
-        made = super().apply(name, *values)
+        symbol = super().apply(name, *values)
         if name == "where":  # which casts nothing
-            kinds = [value.dtype for value in made.operands[1:] if value.name != "number"]
-            if {made.dtype} != {*kinds} or len(kinds) == 1 and made.dtype.kind != "f":
+            kinds = [value.dtype for value in symbol.operands[1:] if value.name != "number"]
+            if {symbol.dtype} != {*kinds} or len(kinds) == 1 and symbol.dtype.kind != "f":
                 raise NotPointwise("a choice between dtypes")
-        return made
+        return symbol
 
     def own(self, name: str, result: Any, values: tuple, parameters: dict[str, Any]) -> Any:
         """The result, which tells that all is done by elements, or the form that the CPU has."""
@@ -113,7 +112,7 @@ def formula(
     return results if known else None
 
 
-def _body(F: Namespace, arrays: Raw, call: Any, args: list[Any]) -> Callable[..., Any] | None:
+def _body(F: Namespace, arrays: Any, call: Any, args: list[Any]) -> Callable[..., Any] | None:
     """What does over symbols what a call does over arrays."""
     if isinstance(call, np.ufunc) or call is operator.add:
         return call

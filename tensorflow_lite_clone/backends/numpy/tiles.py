@@ -24,9 +24,9 @@ class Operand:
         self.symbol, self.strides = symbol, strides
         #: An array that repeats its values lies without gaps where it does not.
         self.once = tuple([slice(0, 1) if not step else slice(None) for step in strides])
-        sizes = _sizes_once(symbol.shape, strides)
+        own = [size > 1 and step != 0 for size, step in zip(symbol.shape, strides)]
         #: Along which axes of the chain it has values of their own.
-        self.varies = [False] * (len(whole) - len(sizes)) + [size > 1 for size in sizes]
+        self.varies = [False] * (len(whole) - len(own)) + own
         self.shape: tuple[int, ...] = ()  # with the chain's axes joined
 
     def tiles(self, array: Any) -> Any:
@@ -34,17 +34,14 @@ class Operand:
         return array[self.once].reshape(self.shape)
 
 
-def _sizes_once(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
-    return [1 if not step else size for size, step in zip(shape, strides)]
-
-
-def lies_well(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+def lies_well(array: Any) -> bool:
     """Whether an array is row-major where it does not repeat its values: tiles are views of it."""
-    step = itemsize
-    for size, stride in zip(reversed(_sizes_once(shape, strides)), reversed(strides)):
-        if size > 1 and stride != step:
-            return False
-        step *= size
+    expected = array.dtype.itemsize
+    for size, step in zip(reversed(array.shape), reversed(array.strides)):
+        if size > 1 and step:
+            if step != expected:
+                return False
+            expected *= size
     return True
 
 
@@ -127,14 +124,11 @@ class Chain:
     def _of_others(self, arrays: Sequence[Any], into: Sequence[Any]) -> list[Any]:
         """The results from arrays that lie in other ways than those that were captured."""
         steps, updated, compiled = self._made_of
-        given = [
-            a if lies_well(a.shape, a.strides, a.itemsize) else np.array(a, order="C")
-            for a in arrays
-        ]
+        arrays = [array if lies_well(array) else np.array(array, order="C") for array in arrays]
         symbols = [operand.symbol for operand in self._operands]
-        operands = [Operand(s, a.strides, self.shape) for s, a in zip(symbols, given)]
+        operands = [Operand(s, a.strides, self.shape) for s, a in zip(symbols, arrays)]
         chain = Chain(self.shape, steps, operands, self._results, updated, compiled)
-        made = chain(*given, into=[None] * len(into))
+        made = chain(*arrays, into=[None] * len(into))
         for place, array in zip(into, made):
             if place is not None:
                 np.copyto(place, array)

@@ -281,7 +281,6 @@ def joined(
         names=tuple([f"x{position}" for position in range(len(operands))]),
         operands=operands_of(tuple(results)),
         results=tuple(results),
-        several=True,
         by_shape=True,
         literal=False,
     )

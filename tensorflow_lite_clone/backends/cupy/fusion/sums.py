@@ -48,7 +48,7 @@ def summed(body: Callable[..., tuple], arrays: tuple) -> Trace:
     )
     results = body(NAMESPACE, *operands)
     names = body.__code__.co_varnames[1 : 1 + len(arrays)]
-    return Trace(names, operands, results, several=True, by_shape=True, literal=False)
+    return Trace(names, operands, results, by_shape=True, literal=False)
 
 
 def by_columns(walked: Walk, form: Form, channels: int) -> Form | None:
