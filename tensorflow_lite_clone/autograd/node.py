@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 next_sequence_number = itertools.count().__next__
 _new = object.__new__
-_NO_PARAMETERS: dict = {}
 
 
 class GraphNode:
@@ -168,31 +167,30 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
-        call: Any = plan.single or plan.together
-        if call is not None and needed is None and not create_graph and not self.multi_output:
-            place, function, _, names = call
+        single = plan.single
+        if single is not None and needed is None and not create_graph and not self.multi_output:
+            positions, function, _, names = single
             saved = self._unpack(plan.saves, False) if plan.saves else ()
             parameters = self.parameters
             if len(names) != len(parameters):
                 parameters = {name: parameters[name] for name in names}
             results: list[Any] = [None] * len(self.edges)
-            if plan.single is not None:
+            if len(positions) == 1:
                 function = backend.gradients[function]
-                results[place] = function(backend.F, grads[0], *saved, **parameters)
+                results[positions[0]] = function(backend.F, grads[0], *saved, **parameters)
                 return results
             function = backend.joint_gradients[function]
             found = function(backend.F, grads[0], *saved, **parameters)
-            for position, result in zip(place, found):
+            for position, result in zip(positions, found):
                 results[position] = result
             return results
+        F = backend.F
         if create_graph:
-            F, forms = recorded(backend), None
+            F = recorded(backend)
             if not mode.grad and mode.dispatching:
                 seen = interpreters.dispatch.gradient(self, grads, needed)
                 if seen is not NotImplemented:
                     return seen
-        else:
-            F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.multi_output else grads[0]
         parameters = self.parameters
@@ -203,40 +201,29 @@ class Node(GraphNode):
                 chosen["needs"] = plan.needs
                 if needed is not None:
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
-            backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
+            backward = op.backward if create_graph else backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
             result = result if type(result) is tuple else (result,)
             return self._anchored(result) if create_graph and op.anchors else result
         results = [None] * len(self.edges)
-        steps, shared = plan.steps, plan.shared
-        if plan.whole is not None and (
-            needed is None or all([needed[position] for position in plan.whole.inputs])
-        ):
-            steps, shared = (), (plan.whole,)
-        for position, function, places, names in steps:
-            if needed is not None and not needed[position]:
-                continue
-            if forms is not None:
-                function = forms[function]
-            values = saved
-            if len(places) != len(saved) or len(places) > 1:
-                values = [saved[place] for place in places]
-            if not names:
-                results[position] = function(F, g, *values)
-            elif len(names) == len(parameters):
-                results[position] = function(F, g, *values, **parameters)
-            else:
-                chosen = {name: parameters[name] for name in names}
-                results[position] = function(F, g, *values, **chosen)
-        for positions, function, places, names in shared:
+        steps, whole = plan.steps, plan.whole
+        if whole is not None and (needed is None or all([needed[i] for i in whole.inputs])):
+            steps = (whole,)
+        for positions, function, places, names in steps:
             if needed is not None and not any([needed[position] for position in positions]):
                 continue
-            if forms is not None:
-                function = self.backend.joint_gradients[function]
-            values = [saved[place] for place in places]
-            chosen = {name: parameters[name] for name in names} if names else _NO_PARAMETERS
-            found = function(F, g, *values, **chosen)
-            for position, result in zip(positions, found, strict=True):
+            values = saved if places is None else [saved[place] for place in places]
+            chosen = parameters
+            if len(names) != len(parameters):
+                chosen = {name: parameters[name] for name in names}
+            if len(positions) == 1:
+                if not create_graph:
+                    function = backend.gradients[function]
+                results[positions[0]] = function(F, g, *values, **chosen)
+                continue
+            if not create_graph:
+                function = backend.joint_gradients[function]
+            for position, result in zip(positions, function(F, g, *values, **chosen), strict=True):
                 results[position] = result
         return self._anchored(results) if create_graph and op.anchors else results
 
