@@ -35,7 +35,7 @@ def graph_pool_handle() -> Any:
 
 
 class Numbers(dynamic_scalar.Recorder):
-    """The dynamic scalars of one capture (learning rates, say), and the cells they are read from."""
+    """The dynamic scalars of one capture (learning rates, say), and where they are read from."""
 
     def __init__(self, graphs: Any) -> None:
         self._cells = graphs.cells()

@@ -244,7 +244,7 @@ def test_live_numbers_of_many_replays_are_each_their_own() -> None:
     def work() -> None:
         number: Any = dynamic_scalar.dynamic_scalar(lambda: rate[0])
         big.mul_(1.0)  # keeps the device busy
-        total._storage.array += getattr(number, "cell", total._storage.array)
+        total._storage.array += getattr(number, "device_value", total._storage.array)
 
     graph = graph_of(work)
     total.zero_()

@@ -111,9 +111,9 @@ def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any)
 
 
 def numbers(dtype: Any, *values: Any) -> np.ndarray:
-    """The struct `Numbers` for tensors of `dtype`: floats, dynamic scalars, zero-dim float32 arrays.
+    """The struct `Numbers` for tensors of `dtype`: floats, dynamic scalars, 0-d float32 arrays.
 
-    Taking a live number's cell is a promise to launch.
+    Taking a dynamic scalar's device value is a promise to launch.
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
