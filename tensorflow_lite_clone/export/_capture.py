@@ -17,8 +17,8 @@ from typing import Any
 from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.templates import originals
 from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
