@@ -24,7 +24,7 @@ from tests.house.sources import (
 # A part of a room that is made of rooms above it, where PyTorch's names put it, stands there, too.
 LAYERS: list[set[str]] = [
     {"_command", "core", "futures", "version"},
-    {"dispatch", "torch_version"},
+    {"_tensor_str", "dispatch", "torch_version"},
     {"trace"},
     {"kernels"},
     {"backends"},

@@ -346,13 +346,13 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
     return text
 
 
-def contents_text(tensor: Tensor, indent: int) -> str:
-    """The elements of a Tensor alone, as `tensor_repr` shows them."""
-    if 0 in tensor.shape:
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements of a tensor alone as `repr` shows them, lines `indent` spaces in."""
+    if 0 in self.shape:
         return "[]"
-    storage = tensor._storage
-    shape = tuple(tensor.shape)
-    return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.numbers)
+    storage = self._storage
+    shape = tuple(self.shape)
+    return _contents(storage.array, shape, self.dtype, indent, storage.backend.numbers)
 
 
 def tensor_format(tensor: Tensor, format_spec: str) -> str:
