@@ -164,7 +164,7 @@ def __getattr__(name: str) -> Any:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
-    raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
+    raise _import_module(f"{__name__}._absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:

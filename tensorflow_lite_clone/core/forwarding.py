@@ -65,29 +65,6 @@ class Parameters(NamedTuple):
                 count -= 1
         return args[:count], named
 
-    def bound(
-        self, args: tuple, kwargs: dict[str, Any], names: tuple[str, ...]
-    ) -> tuple[tuple, dict[str, Any]]:
-        """All arguments of a call: those without defaults by position, others by keyword.
-
-        `names` are the parameters that count, in order, without any all; those before a star, if
-        there is one, are by position. Arguments that do not fit are given back as they are.
-        """
-        defaults = self.all_defaults()
-        names = names or (*self.positional, *self.keywords)
-        values = {**dict(zip(self.positional, args)), **kwargs}
-        if "*" in names:
-            count = names.index("*")
-            required = list(names[:count])
-            names = (*required, *names[count + 1 :])
-        else:
-            required = [name for name in names if defaults.get(name, MISSING) is MISSING]
-        if not {*required} <= {*values} <= {*names}:
-            return args, kwargs
-        positional = (*[values.pop(name) for name in required], *args[len(self.positional) :])
-        rest = [name for name in names if name not in required]
-        return positional, {name: values.get(name, defaults[name]) for name in rest}
-
 
 _WRAPPER = """
 def {name}({parameters}):
