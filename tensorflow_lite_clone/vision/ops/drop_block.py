@@ -10,8 +10,6 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]
-
 
 def _drop_block(
     input: Tensor,

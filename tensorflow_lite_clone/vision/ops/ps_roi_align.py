@@ -9,8 +9,6 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import pair
 from tensorflow_lite_clone.vision.ops.roi_align import roi_align
 
-__all__ = ["PSRoIAlign", "ps_roi_align"]
-
 
 def ps_roi_align(
     input: Tensor,

@@ -10,8 +10,6 @@ from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
 
-__all__ = ["RoIAlign", "roi_align"]
-
 
 def axis_weights(
     start: Tensor, end: Tensor, bins: int, size: int, sampling_ratio: int, aligned: bool

@@ -10,8 +10,6 @@ from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
 
-__all__ = ["RoIPool", "roi_pool"]
-
 
 def _bins(first: float, last: float, count: int, size: int) -> list[slice]:
     """The pixels of each bin of a region from pixel `first` to `last`, both of it."""

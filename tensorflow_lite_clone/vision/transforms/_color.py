@@ -107,7 +107,7 @@ class Grayscale(Applied):
         self.num_output_channels = num_output_channels
 
 
-def greyed(img: Any) -> Any:
+def as_grayscale(img: Any) -> Any:
     """The picture without colours, in as many channels."""
     return functional.rgb_to_grayscale(img, functional.get_image_num_channels(img))
 
@@ -115,7 +115,7 @@ def greyed(img: Any) -> Any:
 class RandomGrayscale(RandomApplied):
     """Takes the colours away with probability `p`; the number of channels stays."""
 
-    function = staticmethod(greyed)
+    function = staticmethod(as_grayscale)
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
