@@ -255,8 +255,8 @@ class RandomErasing(AttributeRepr):
         """The picture, with a rectangle erased or not."""
         if not chance(self.p):
             return img
-        place = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
-        return functional.erase(img, *place, self.inplace)
+        region = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
+        return functional.erase(img, *region, self.inplace)
 
 
 class GaussianBlur(AttributeRepr):

@@ -89,7 +89,7 @@ class RandomCrop(AttributeRepr):
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return crop_place(height, width, output_size)
+        return crop_region(height, width, output_size)
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class RandomCrop(AttributeRepr):
         return functional.crop(img, *self.get_params(img, self.size))
 
 
-def crop_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
+def crop_region(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
     """A random (top, left, height, width) of a part; ValueError if it is larger than the whole."""
     h, w = size
     if h > height or w > width:
@@ -174,13 +174,13 @@ class RandomResizedCrop(Module):
     ) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return part_place(height, width, scale, ratio)
+        return resized_region(height, width, scale, ratio)
 
     def forward(self, img: Any) -> Any:
         """A random part of the picture, resized."""
-        place = self.get_params(img, self.scale, self.ratio)
+        region = self.get_params(img, self.scale, self.ratio)
         return functional.resized_crop(
-            img, *place, self.size, self.interpolation, antialias=self.antialias
+            img, *region, self.size, self.interpolation, antialias=self.antialias
         )
 
     def __repr__(self) -> str:
@@ -191,7 +191,7 @@ class RandomResizedCrop(Module):
         )
 
 
-def part_place(
+def resized_region(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float]
 ) -> tuple[int, int, int, int]:
     """A random (top, left, height, width); the middle, if no draw fits."""
