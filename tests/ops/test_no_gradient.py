@@ -63,6 +63,16 @@ class TestNoGradient(unittest.TestCase):
 
             self.assertEqual(outcomes(run), [wanted, wanted])
 
+    @parameterized.expand([("scale",), ("zero_point",)])
+    def test_quantizing_does_not_reach_scales(self, wanting):
+        def run(side):
+            levels = {name: side.tensor([0.5], "float32") for name in ("scale", "zero_point")}
+            levels[wanting].requires_grad_(True)
+            x = side.tensor([0.2, 0.7], "float32")
+            side.module.fake_quantize_per_tensor_affine(x, *levels.values(), -8, 7)
+
+        self.assertEqual(outcomes(run), [RuntimeError, RuntimeError])
+
 
 if __name__ == "__main__":
     unittest.main()
