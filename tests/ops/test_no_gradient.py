@@ -13,6 +13,8 @@ WITHOUT_DERIVATIVE = {
     "unique_dim": lambda torch, x: torch.unique(x, dim=0, return_counts=True)[0],
     "unique_consecutive": lambda torch, x: torch.unique_consecutive(x),
     "bincount": lambda torch, x: x[0].long().abs().bincount(x[0]),
+    "powsum": lambda torch, x: torch.linalg._powsum(x, 3, 1),
+    "foreach_powsum": lambda torch, x: torch._foreach_powsum([x])[0],
 }
 LOSSES = {
     "binary_cross_entropy": lambda F, x, w: F.binary_cross_entropy(x, x.detach(), w),
