@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tensorflow_lite_clone import Tensor
-from tensorflow_lite_clone.core.hyper import Hyper
-from tensorflow_lite_clone.dispatch.table import override
-from tensorflow_lite_clone.kernels import Kernel
+from tensorflow_lite_clone.kernels import Kernel, fused_step
+from tensorflow_lite_clone.kernels.steps import complement, function_of
 from tensorflow_lite_clone.optim.arguments import (
     check_at_least_zero,
     check_betas,
@@ -17,8 +16,6 @@ from tensorflow_lite_clone.optim.arguments import (
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record, State, functional
 from tensorflow_lite_clone.optim.rule import step
-
-KERNEL = Kernel(Path(__file__).with_name("lion.cu"), "lion_step", params=("T",))
 
 
 @step()
@@ -77,20 +74,10 @@ lion = functional(
 )
 
 
-@override("lion_step", backend="cupy")
-def fused(
-    F: Any, params: list, grads: list, means: list, *, found_inf: Any = None, **hyper: Any
-) -> Any:
-    # Called on CuPy's arrays alone; without CuPy, an optional extra, neither can be imported.
-    from tensorflow_lite_clone.backends.cupy.optimizer import complement, served
-    from tensorflow_lite_clone.backends.cupy.tensor_lists import function_of, launch, numbers, rows
+def numbers(h: Any) -> tuple:
+    """What the kernel takes by value: lr, 1 - b1, 1 - b2, decay."""
+    return h.lr, *[function_of(beta, complement) for beta in h.betas], h.weight_decay
 
-    h = Hyper(hyper)
-    found = rows([params, grads, means], read=(1,))
-    if found is None or not served(h.lr, found_inf):
-        return NotImplemented  # the rule above runs
-    shares = [function_of(beta, complement) for beta in h.betas]
-    for dtype, places in found.items():
-        values = numbers(dtype, h.lr, *shares, h.weight_decay)
-        launch(KERNEL[dtype], dtype, places, 3, values, found_inf, bool(h.maximize))
-    return None
+
+KERNEL = Kernel(Path(__file__).with_name("lion.cu"), "lion_step", params=("T",))
+fused_step("lion_step", KERNEL, numbers)
