@@ -70,7 +70,6 @@ lion = functional(
     Lion,
     "params grads exp_avgs",
     "foreach capturable differentiable found_inf",
-    "beta1 beta2 lr weight_decay maximize",
 )
 
 

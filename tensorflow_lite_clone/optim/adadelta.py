@@ -73,5 +73,4 @@ adadelta = functional(
     Adadelta,
     "params grads square_avgs acc_deltas state_steps",
     "capturable foreach differentiable has_complex",
-    "lr rho eps weight_decay maximize",
 )

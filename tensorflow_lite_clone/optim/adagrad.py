@@ -105,5 +105,4 @@ adagrad = functional(
     Adagrad,
     "params grads state_sums state_steps",
     "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
-    "lr weight_decay lr_decay eps maximize",
 )

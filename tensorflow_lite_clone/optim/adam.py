@@ -113,5 +113,4 @@ adam = functional(
     "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
     "foreach capturable differentiable fused grad_scale found_inf has_complex "
     "decoupled_weight_decay",
-    "amsgrad beta1 beta2 lr weight_decay eps maximize",
 )

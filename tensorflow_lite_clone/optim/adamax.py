@@ -76,5 +76,4 @@ adamax = functional(
     Adamax,
     "params grads exp_avgs exp_infs state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "eps beta1 beta2 lr weight_decay",
 )

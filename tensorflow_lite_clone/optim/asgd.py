@@ -101,5 +101,4 @@ asgd = functional(
     ASGD,
     "params grads axs mus etas state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "lambd lr t0 alpha weight_decay",
 )

@@ -122,5 +122,4 @@ nadam = functional(
     NAdam,
     "params grads exp_avgs exp_avg_sqs mu_products state_steps",
     "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
-    "beta1 beta2 lr weight_decay momentum_decay eps",
 )

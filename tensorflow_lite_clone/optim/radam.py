@@ -99,5 +99,4 @@ radam = functional(
     RAdam,
     "params grads exp_avgs exp_avg_sqs state_steps",
     "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
-    "beta1 beta2 lr weight_decay eps",
 )

@@ -86,5 +86,4 @@ rmsprop = functional(
     RMSprop,
     "params grads square_avgs grad_avgs momentum_buffer_list state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "lr alpha eps weight_decay momentum centered",
 )

@@ -71,5 +71,4 @@ rprop = functional(
     Rprop,
     "params grads prevs step_sizes state_steps",
     "foreach capturable maximize differentiable has_complex",
-    "step_size_min step_size_max etaminus etaplus",
 )

@@ -127,5 +127,4 @@ sgd = functional(
     SGD,
     "params d_p_list momentum_buffer_list",
     "has_sparse_grad foreach fused grad_scale found_inf",
-    "weight_decay momentum lr dampening nesterov maximize",
 )
