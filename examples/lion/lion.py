@@ -8,11 +8,7 @@ from typing import Any
 from tensorflow_lite_clone import Tensor
 from tensorflow_lite_clone.kernels import Kernel, fused_step
 from tensorflow_lite_clone.kernels.steps import complement, function_of
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_betas,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record, State, functional
 from tensorflow_lite_clone.optim.rule import step
@@ -60,9 +56,7 @@ class Lion(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, weight_decay=weight_decay)
-        check_betas(betas)
+        check_hyperparameters(lr=lr, betas=betas, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
 

@@ -60,7 +60,7 @@ def fused_step(
 
 def function_of(value: float, function: Callable[[float], float]) -> float:
     """``function(value)``, live if `value` is."""
-    return value.map(function) if value.__class__ is LiveNumber else function(value)  # type: ignore[attr-defined]
+    return value.map(function) if value.__class__ is LiveNumber else function(value)
 
 
 def complement(x: float) -> float:

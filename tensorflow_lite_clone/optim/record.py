@@ -7,7 +7,7 @@ the rest: which `State`s the optimizer keeps for a parameter, and which `step` i
         _record = Record(adagrad_step, (STEP, State("sum", begin="initial_accumulator_value")))
 
         def __init__(self, params, lr=1e-2, lr_decay=0, ..., maximize=False):
-            check_at_least_zero(learning_rate=lr, lr_decay=lr_decay)
+            check_hyperparameters(lr=lr, lr_decay=lr_decay)
             super().__init__(params, self.hyperparameters(locals()))
 
 From these are made: `defaults` and the groups (`Optimizer.hyperparameters`), what older checkpoints
