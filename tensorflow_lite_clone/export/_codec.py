@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone._bind import names_of
+from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor
 from tensorflow_lite_clone.core import dtypes, strides
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.export._capture import note as noted
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import wrap_with_autocast, wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
@@ -228,11 +230,18 @@ def _value(note: Any) -> Any:
     if not isinstance(note, dict):
         return None
     if "size" in note:
-        return SymInt(None, Expression.parse(note["size"]))  # type: ignore[arg-type]
+        return _size(note["size"])
     dtype = getattr(dtypes, "bool_" if note["dtype"] == "bool" else note["dtype"])
     tensor = empty_strided(note["hints"], note["strides"], dtype=dtype, device="meta")
-    sizes = [Expression.parse(size) for size in note["sizes"]]
-    return FakeTensor.noted(tensor, sizes, Device(note["device"]), note["requires_grad"])
+    sizes = tuple.__new__(Size, [_size(size) for size in note["sizes"]])
+    return noted(tensor, sizes, Device(note["device"]), note["requires_grad"])
+
+
+def _size(text: str) -> Any:
+    expression = Expression.parse(text)
+    if expression.number is not None:
+        return expression.number
+    return SymInt(None, expression)  # type: ignore[arg-type]
 
 
 def _encoded_graph(module: GraphModule) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from tensorflow_lite_clone.python_dispatch.calls import (
     own,
     unwrap,
 )
-from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
+from tensorflow_lite_clone.python_dispatch.forms import as_shape, derived, unseen
+from tensorflow_lite_clone.python_dispatch.public import REDUCTIONS
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -22,8 +22,8 @@ from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
+from tensorflow_lite_clone.backends.cupy.capture_log import CaptureLog
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
-from tensorflow_lite_clone.backends.cupy.record import Record
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
@@ -263,9 +263,9 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return Cells(self.index)
 
-    def record(self) -> Record:
+    def record(self) -> CaptureLog:
         """A context that takes down what is captured inside, for ``write(folder, title)``."""
-        return Record(self.index)
+        return CaptureLog(self.index)
 
     def side_stream(self, stream: Any = None) -> Any:
         """A context for warm-up and capture, by default on this thread's side stream."""

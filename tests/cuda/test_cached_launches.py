@@ -10,8 +10,8 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import Tensor
 from tensorflow_lite_clone.core.flags import flags
 
-remembered = pytest.importorskip(
-    "tensorflow_lite_clone.backends.cupy.remembered", reason="CuPy is not installed"
+launch_cache = pytest.importorskip(
+    "tensorflow_lite_clone.backends.cupy.launch_cache", reason="CuPy is not installed"
 )
 pytestmark = pytest.mark.cuda
 nn, F = tlc.nn, tlc.nn.functional
@@ -37,13 +37,13 @@ LAYERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 @pytest.mark.parametrize("dtype", [tlc.float32, tlc.bfloat16, tlc.float64])
 @pytest.mark.parametrize("form", [tlc.contiguous_format, tlc.channels_last])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_remembered_layers(
+def test_layers_with_cached_launches_give_the_same_bits(
     layer: str, form: tlc.memory_format, dtype: tlc.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = []
-    run = remembered._Run.__call__
+    run = launch_cache._LaunchPlan.__call__
     monkeypatch.setattr(
-        remembered._Run, "__call__", lambda *given: (again.append(seed), run(*given))[1]
+        launch_cache._LaunchPlan, "__call__", lambda *given: (again.append(seed), run(*given))[1]
     )
     for seed in range(4):
         tlc.manual_seed(seed)

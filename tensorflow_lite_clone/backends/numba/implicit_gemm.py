@@ -17,8 +17,8 @@ from tensorflow_lite_clone.backends.windows import Ints
 Tap = tuple[int, int, int]  # its place in the kernel, its remainder, its offset
 
 
-class Part(NamedTuple):
-    """Windows that have the same taps: every so many of the results, from `first` on."""
+class Phase(NamedTuple):
+    """Windows of one phase by the stride, which have the same taps: every so many results."""
 
     first: int
     number: int
@@ -28,45 +28,45 @@ class Part(NamedTuple):
 class Axis(NamedTuple):
     """An axis of `size` numbers, `padding` zeros before them, of which windows see each `stride`.
 
-    The results are in `parts`; those of one are `step` apart.
+    The results are in `phases`; those of one are `step` apart.
     """
 
     size: int
     stride: int
     padding: int
-    parts: tuple[Part, ...]
+    phases: tuple[Phase, ...]
     step: int = 1
 
     @property
     def remainders(self) -> list[int]:
-        return sorted({remainder for part in self.parts for _, remainder, _ in part.taps})
+        return sorted({remainder for phase in self.phases for _, remainder, _ in phase.taps})
 
     @property
     def reach(self) -> int:
         """The largest offset of a tap."""
-        return max([offset for part in self.parts for *_, offset in part.taps], default=0)
+        return max([offset for phase in self.phases for *_, offset in phase.taps], default=0)
 
     @property
-    def most(self) -> int:
+    def max_windows(self) -> int:
         """Windows of the largest part."""
-        return max([part.number for part in self.parts])
+        return max([phase.number for phase in self.phases])
 
     @property
     def pitch(self) -> int:
         """From one line's beginning to the next one's, whose first zeros are the line's last."""
-        span = max([p.number + max([o for *_, o in p.taps], default=0) for p in self.parts])
+        span = max([p.number + max([o for *_, o in p.taps], default=0) for p in self.phases])
         ends, zeros = [0], []
         for remainder in self.remainders:
             before = self.padding - remainder
             ends.append(min(-(-(before + self.size) // self.stride), span))
             zeros.append(max(0, -(-before // self.stride)))
-        return max(*ends, span - min(zeros, default=0), self.most)
+        return max(*ends, span - min(zeros, default=0), self.max_windows)
 
 
 def forward(size: int, count: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
     """Along an axis of an input."""
     taps = tuple([(i, i * dilation % stride, i * dilation // stride) for i in range(kernel)])
-    return Axis(size, stride, padding, (Part(0, count, taps),))
+    return Axis(size, stride, padding, (Phase(0, count, taps),))
 
 
 def backward(size: int, count: int, kernel: int, stride: int, padding: int, dilation: int) -> Axis:
@@ -83,30 +83,30 @@ def backward(size: int, count: int, kernel: int, stride: int, padding: int, dila
         for remainder in range(stride)
     ]
     before = max([0, *[-offset for taps in seen for _, offset in taps]])
-    parts = [
-        Part(first, len(range(first, size, stride)), tuple([(i, 0, o + before) for i, o in taps]))
+    phases = [
+        Phase(first, len(range(first, size, stride)), tuple([(i, 0, o + before) for i, o in taps]))
         for first, taps in enumerate(seen)
     ]
-    return Axis(count, 1, before, tuple([part for part in parts if part.number]), stride)
+    return Axis(count, 1, before, tuple([phase for phase in phases if phase.number]), stride)
 
 
-class Lines(NamedTuple):
-    """Two axes, as the kernels are told about them."""
+class Plan(NamedTuple):
+    """A product of weights with lines of images, as the kernels take it."""
 
     remainders: np.ndarray  # (number, 2): for each of the lines of a channel
     weights: np.ndarray  # where each tap of each channel has its weight
     places: np.ndarray  # and where it begins in the lines
-    parts: np.ndarray  # (number, 6): first place, places, first row and column, rows, columns
+    phases: np.ndarray  # (number, 6): first place, places, first row and column, rows, columns
     geometry: Ints  # strides, padding, and the pitches of rows and columns
     groups: int  # of images
     bands: int  # items of an image
     rows: int  # of an item's image
-    most: int  # numbers of a channel's line
+    line_length: int  # of a channel
 
 
 @lru_cache(256)
-def lines_of(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, split: Ints) -> Lines:
-    """Lines of images; `sizes` are the numbers of images, channels, and results of a pixel.
+def plan(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, split: Ints) -> Plan:
+    """The plan of two axes; `sizes` are the numbers of images, channels, and results of a pixel.
 
     `steps` are those from channel to channel and from row to row of a weight, `tile` is what lines
     are rounded up to; `split`: numbers that an item may have, pixels that its lines should have,
@@ -116,9 +116,9 @@ def lines_of(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, spl
     remainders = list(product(rows.remainders, columns.remainders)) or [(0, 0)]
     tall, wide = rows.pitch, columns.pitch
     a_row = max(channels * len(remainders), outputs) * wide
-    bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.most))
-    count = -(-rows.most // bands)
-    bands, groups = -(-rows.most // count), images
+    bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.max_windows))
+    count = -(-rows.max_windows // bands)
+    bands, groups = -(-rows.max_windows // count), images
     if bands == 1:
         group = max(1, min(long // (tall * wide), room // (a_row * tall)))
         groups = min(images, -(-images // (group * wanted)) * wanted)
@@ -126,22 +126,22 @@ def lines_of(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, spl
         tall = count + rows.reach
     group = -(-images // groups)
     used = (group - 1) * tall * wide + count * wide
-    most = -(-used // tile) * tile + rows.reach * wide + columns.reach
-    most = max(most, group * tall * wide)
+    length = -(-used // tile) * tile + rows.reach * wide + columns.reach
+    length = max(length, group * tall * wide)
     weights, starts, table, first = [], [], [], 0
-    for row, column in product(rows.parts, columns.parts):
+    for row, column in product(rows.phases, columns.phases):
         for channel, (i, row_left, down), (j, left, right) in product(
             range(channels), row.taps, column.taps
         ):
             weights.append(channel * steps[0] + i * steps[1] + j)
             line = remainders.index((row_left, left)) * channels + channel
-            starts.append(line * most + down * wide + right)
+            starts.append(line * length + down * wide + right)
         number = len(starts) - first
         table.append((first, number, row.first, column.first, row.number, column.number))
         first += number
-    return Lines(
+    return Plan(
         np.array(remainders), np.array(weights, np.int64), np.array(starts, np.int64),
         np.array(table),
         (rows.stride, columns.stride, rows.padding, columns.padding, tall, wide),
-        groups, bands, count, most,
+        groups, bands, count, length,
     )  # fmt: skip

@@ -14,9 +14,9 @@ pytestmark = needs_gpu
 
 @pytest.mark.parametrize("function", [tlc.linalg.eigvals, tlc.linalg.ldl_factor])
 def test_said_once(function, monkeypatch) -> None:
-    from tensorflow_lite_clone.backends.cupy import host
+    from tensorflow_lite_clone.backends.cupy import host_fallback
 
-    monkeypatch.setattr(host, "_told", set())
+    monkeypatch.setattr(host_fallback, "_warned", set())
     x = tlc.eye(3, device="cuda")
     with pytest.warns(UserWarning, match="CuPy has no .*: computed on the host"):
         function(x)

@@ -15,7 +15,7 @@ pytest.importorskip("cupy")
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy import batch_norm, convolution, remembered
+from tensorflow_lite_clone.backends.cupy import batch_norm, convolution, launch_cache
 from tensorflow_lite_clone.backends.cupy.kernel import unknown, watch
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.kernels.signature import Parameter
@@ -69,9 +69,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
         x, n, y = [kind.from_address(at).value for kind, at in zip(kinds, addresses)]
         done.append((values[0], x, n, y))
 
-    monkeypatch.setattr(remembered, "launch", launch)
-    monkeypatch.setattr(remembered, "get_device", lambda: 0)
-    monkeypatch.setattr(remembered, "get_current_stream", lambda: SimpleNamespace(ptr=0))
+    monkeypatch.setattr(launch_cache, "launch", launch)
+    monkeypatch.setattr(launch_cache, "get_device", lambda: 0)
+    monkeypatch.setattr(launch_cache, "get_current_stream", lambda: SimpleNamespace(ptr=0))
     with cupy.cuda.using_allocator(allocate):
         yield done
 
@@ -79,7 +79,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
 def test_memory_is_taken_and_kernels_are_launched_again(launched: list) -> None:
     kernel, calls = Played(), []
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def launcher(F: Any, x: Any, *, factor: int) -> tuple:
         calls.append(factor)
         middle, y = cupy.ndarray((4,), FLOAT), cupy.ndarray((2, 3), FLOAT)
@@ -110,7 +110,7 @@ def test_memory_is_taken_and_kernels_are_launched_again(launched: list) -> None:
 def test_a_watched_launch_is_the_launchers(launched: list) -> None:
     kernel, calls = Played(), []
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def launcher(F: Any, x: Any) -> Any:
         calls.append(x)
         y = cupy.ndarray(x.shape, FLOAT)
@@ -133,14 +133,14 @@ def test_a_watched_launch_is_the_launchers(launched: list) -> None:
 def test_a_launcher_within_another(launched: list) -> None:
     kernel, calls = Played(), []
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def inner(F: Any, x: Any) -> Any:
         calls.append("inner")
         y = cupy.ndarray(x.shape, FLOAT)
         kernel(1, x, 0, y)
         return y
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def outer(F: Any, x: Any) -> Any:
         calls.append("outer")
         y = cupy.ndarray(x.shape, FLOAT)
@@ -223,7 +223,7 @@ def test_launch_cache_skips_unrepeatable_launches(launched: list, body: Any) -> 
     OUTSIDE[:] = [cupy.ndarray((3,), FLOAT)]
     calls = []
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def launcher(F: Any, x: Any, y: Any) -> Any:
         calls.append(x)
         return body(Played(), x, y)
@@ -236,7 +236,7 @@ def test_launch_cache_skips_unrepeatable_launches(launched: list, body: Any) -> 
 def test_operands_that_share_memory(launched: list) -> None:
     kernel, calls = Played(), []
 
-    @remembered.remembered
+    @launch_cache.cached_launches
     def launcher(F: Any, x: Any, y: Any) -> Any:
         calls.append(x)
         made = cupy.ndarray((3,), FLOAT)

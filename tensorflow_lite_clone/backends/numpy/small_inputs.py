@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-_MOST = 1 << 15  # multiplications in a product with a square, which BLAS does in a microsecond
-_ROWS = 64
-FEW = 256  # elements up to which BLAS adds up with no larger errors than NumPy, in less time
+_MAX_PRODUCTS = 1 << 15  # in a product with a square, which BLAS does in a microsecond
+_MAX_ROWS = 64
+SMALL = 256  # elements up to which BLAS adds up with no larger errors than NumPy, in less time
 # Exponentials are taken of x less the largest element of all rows, or for their logarithms of x
 # itself, where that is as good as of x less each row's largest: where no sum of them is so small
 # that terms were rounded to few digits, or so large that the logarithm is.
-_LEAST_SUM, _MOST_FOR_LOGS = 2.0**-11, 2.0**11
+_MIN_SUM, _MAX_SUM_OF_LOGS = 2.0**-11, 2.0**11
 
 
 @cache
@@ -30,12 +30,12 @@ def constant(value: Any, shape: tuple, dtype: np.dtype) -> np.ndarray:
     return array
 
 
-def _are_short(x: Any, size: int) -> bool:
+def _has_short_rows(x: Any, size: int) -> bool:
     """Whether rows of `size` elements are such as are served here."""
     return (
         1 < size < 64
-        and 0 < x.size <= size * _ROWS
-        and x.size * size <= _MOST
+        and 0 < x.size <= size * _MAX_ROWS
+        and x.size * size <= _MAX_PRODUCTS
         and x.dtype.char in "fd"
         and x.flags.c_contiguous
     )
@@ -43,12 +43,12 @@ def _are_short(x: Any, size: int) -> bool:
 
 def softmax(x: Any, axis: int, logarithm: bool) -> Any:
     size = x.shape[axis]
-    if axis != x.ndim - 1 or not _are_short(x, size):
+    if axis != x.ndim - 1 or not _has_short_rows(x, size):
         return NotImplemented
     x = np.subtract(x, np.array(x.item(x.argmax()), x.dtype))
     y = np.exp(x, None if logarithm else x)
     sums = y.dot(constant(1, (size, size), x.dtype))
-    if not sums.item(sums.argmin()) >= _LEAST_SUM:  # or one is NaN
+    if not sums.item(sums.argmin()) >= _MIN_SUM:  # or one is NaN
         return NotImplemented
     if not logarithm:
         return np.divide(y, sums, y)
@@ -57,7 +57,9 @@ def softmax(x: Any, axis: int, logarithm: bool) -> Any:
 
 
 @cache
-def _for_losses(rows: int, size: int, reduction: str, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+def _loss_constants(
+    rows: int, size: int, reduction: str, dtype: np.dtype
+) -> tuple[np.ndarray, ...]:
     """Where rows begin in a flat array; what products with give their sums, and the loss; zero."""
     share = 1 / rows if reduction == "mean" else 1
     arrays = np.ones(size, dtype), np.full(rows, share, dtype), np.zeros((), dtype)
@@ -67,15 +69,15 @@ def _for_losses(rows: int, size: int, reduction: str, dtype: np.dtype) -> tuple[
 def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any:
     """The loss of rows with a class index each, and the logarithms of their sums."""
     rows, size = x.shape
-    if not _are_short(x, size):
+    if not _has_short_rows(x, size):
         return NotImplemented
     classes = target.tolist()
     if 0 <= ignore_index < size or min(classes) < 0 or max(classes) >= size:
         return NotImplemented
-    starts, ones, shares, zero = _for_losses(rows, size, reduction, x.dtype)
+    starts, ones, shares, zero = _loss_constants(rows, size, reduction, x.dtype)
     sums = np.exp(x).dot(ones)
     found = sums.tolist()
-    if not (min(found) >= _LEAST_SUM and max(found) <= _MOST_FOR_LOGS):  # or the first is NaN
+    if not (min(found) >= _MIN_SUM and max(found) <= _MAX_SUM_OF_LOGS):  # or the first is NaN
         return NotImplemented
     logs = np.log(sums, sums)
     loss = np.maximum(logs - x.take(starts + target), zero)  # what is rounded may be less
@@ -83,7 +85,7 @@ def cross_entropy(x: Any, target: Any, reduction: str, ignore_index: int) -> Any
 
 
 @cache
-def _for_moments(size: int, eps: float, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+def _moment_constants(size: int, eps: float, dtype: np.dtype) -> tuple[np.ndarray, ...]:
     """What products with give means, broadcast or not; eps; and weights of one."""
     square = np.full((size, size), 1 / size, dtype)
     return square, square[:, :1].copy(), np.array(eps, dtype), np.ones((1, size), dtype)
@@ -95,13 +97,13 @@ def layer_norm(x: Any, w: Any, b: Any, ndim: int, eps: float) -> Any:
     size = shape[-1] if ndim == 1 else prod(shape[len(shape) - ndim :])
     dtype = x.dtype
     if not (
-        _are_short(x, size)
+        _has_short_rows(x, size)
         and (w is None or (w.dtype is dtype and w.flags.c_contiguous))
         and (b is None or (b.dtype is dtype and b.flags.c_contiguous))
     ):
         return NotImplemented
     rows = x if len(shape) == 2 and ndim == 1 else x.reshape(-1, size)
-    square, column, least, line = _for_moments(size, eps, dtype)
+    square, column, least, line = _moment_constants(size, eps, dtype)
     means = rows.dot(square)
     y = np.subtract(rows, means)
     rest = y.dot(square)  # means were rounded, which counts where rows are nearly constant

@@ -10,7 +10,7 @@ import cupy
 
 from tensorflow_lite_clone.core.errors import level_outside
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 def on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
@@ -21,10 +21,12 @@ def on_host(function: Callable[..., Any], *arrays: Any, **parameters: Any) -> An
     return cupy.asarray(result)
 
 
-def on_host_told(what: str, function: Callable[..., Any], *arrays: Any, **parameters: Any) -> Any:
+def on_host_with_warning(
+    what: str, function: Callable[..., Any], *arrays: Any, **parameters: Any
+) -> Any:
     """`on_host`, with a UserWarning the first time that `what` needs it."""
-    if what not in _told:
-        _told.add(what)
+    if what not in _warned:
+        _warned.add(what)
         warnings.warn(
             f"CuPy has no {what}: computed on the host, now and later",
             UserWarning,

@@ -11,35 +11,35 @@ import math
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.convolution_columns import (
+from tensorflow_lite_clone.backends.numpy.convolution_im2col import (
     Windows,
-    columns,
-    lengthened,
+    im2col,
     long_lines,
+    pad_lines,
 )
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints
 
-_MOST_ROWS = 128  # of the stacked weight
-_LEAST_WINDOWS, _MOST_WINDOWS = 64, 4096
+_MAX_ROWS = 128  # of the stacked weight
+_MIN_WINDOWS, _MAX_WINDOWS = 64, 4096
 
 
-def is_stacked(outputs: int, space: Ints, windows: Windows) -> bool:
+def is_kn2row(outputs: int, space: Ints, windows: Windows) -> bool:
     """Whether this serves, and is better than columns of whole windows."""
     k, d, before = windows.kernel[0], windows.dilation[0], windows.before[0]
     return (
         k > 1
         and windows.long
-        and outputs * k <= _MOST_ROWS
+        and outputs * k <= _MAX_ROWS
         and max(windows.stride) == 1
         and windows.counts[0] == space[0]
         and before % d == 0
         and before // d < k
-        and _LEAST_WINDOWS <= math.prod(windows.counts) <= _MOST_WINDOWS
+        and _MIN_WINDOWS <= math.prod(windows.counts) <= _MAX_WINDOWS
     )
 
 
-def stacked_convolution(
+def kn2row(
     y: np.ndarray, x: np.ndarray, w: np.ndarray, windows: Windows, bias: np.ndarray | None
 ) -> None:
     """Write to y (n, o, *count) what w (o, c, *kernel) and `bias` make of x (n, c, *space)."""
@@ -51,39 +51,39 @@ def stacked_convolution(
     line = math.prod(sizes)
     middle = lines.index(0)
     wanted = (..., *[slice(0, count) for count in windows.counts])
-    for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
+    for block, _, windows_of in im2col(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
-        with scratch(m * k * o * length, y.dtype) as memory:
+        with workspace(m * k * o * length, y.dtype) as memory:
             products = memory.reshape(m, k * o, length)
             np.matmul(matrix, windows_of.reshape(m, rows, length), out=products)
             results = products.reshape(m, k, o, length)
             total = results[:, middle]
             for number, offset in enumerate(lines):
                 if offset and abs(offset) * line < length:
-                    start, stop, shift = _reach(offset * line, length)
+                    start, stop, shift = _overlap(offset * line, length)
                     total[..., start:stop] += results[:, number, :, start + shift : stop + shift]
             y[block] = total.reshape(m, o, windows.counts[0], *sizes)[wanted]
         if bias is not None:
             y[block] += bias
 
 
-def stacked_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray:
-    """The gradient (o, c, *kernel) of the weight of `stacked_convolution`."""
+def kn2row_weight(g: np.ndarray, x: np.ndarray, windows: Windows) -> np.ndarray:
+    """The gradient (o, c, *kernel) of the weight of `kn2row`."""
     n, o = g.shape[:2]
     one_line, lines = _split(windows)
     sizes = long_lines(x.shape[2:], one_line)
     line = math.prod(sizes)
     rows = x.shape[1] * math.prod(one_line.kernel)
     gw = np.zeros((len(lines), o, rows), g.dtype)
-    for block, _, windows_of in columns(x, one_line, merge=False, whole=True):
+    for block, _, windows_of in im2col(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
-        with scratch(m * o * length, g.dtype) as memory:
-            upstream = lengthened(g[block], (windows.counts[0], *sizes), memory)
+        with workspace(m * o * length, g.dtype) as memory:
+            upstream = pad_lines(g[block], (windows.counts[0], *sizes), memory)
             upstream = upstream.reshape(m, o, length)
             matrix = windows_of.reshape(m, rows, length).swapaxes(1, 2)
             for number, offset in enumerate(lines):
                 if abs(offset) * line < length:
-                    start, stop, shift = _reach(offset * line, length)
+                    start, stop, shift = _overlap(offset * line, length)
                     seen = matrix[:, start + shift : stop + shift]
                     gw[number] += np.add.reduce(np.matmul(upstream[..., start:stop], seen), 0)
     shape = (len(lines), o, x.shape[1], math.prod(one_line.kernel))
@@ -98,6 +98,6 @@ def _split(windows: Windows) -> tuple[Windows, list[int]]:
     return one_line, [i * dilation[0] - before[0] for i in range(kernel[0])]
 
 
-def _reach(shift: int, length: int) -> Ints:
+def _overlap(shift: int, length: int) -> Ints:
     """Which places of `length` see one of them `shift` away: from, to; and the shift."""
     return max(-shift, 0), min(length - shift, length), shift

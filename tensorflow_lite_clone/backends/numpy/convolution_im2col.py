@@ -19,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.primitives.indexing import as_strided
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints, padded_size
 from tensorflow_lite_clone.core.shape import contiguous_strides
 
-_MOST_WASTE = 1.15  # windows that are multiplied for each one that is wanted
+_MAX_WASTE = 1.15  # windows that are multiplied for each one that is wanted
 
 _all = slice(None)
 Block = tuple[slice, slice, np.ndarray]
@@ -47,7 +47,7 @@ class Windows(NamedTuple):
 
 @lru_cache(1024)
 def long_lines(space: Ints, windows: Windows) -> Ints:
-    """The sizes, but the first one, that `columns` gives the grid of windows: `count` or more."""
+    """The sizes, but the first one, that `im2col` gives the grid of windows: `count` or more."""
     count = windows.counts
     if windows.long and max(windows.stride) == 1 and max(windows.kernel[1:], default=1) > 1:
         covered = padded_size(count, windows.kernel, windows.stride, windows.dilation)
@@ -57,12 +57,12 @@ def long_lines(space: Ints, windows: Windows) -> Ints:
                 for n, m, before, c in zip(space, count, windows.before, covered)
             ]
         )[1:]
-        if math.prod(sizes) <= _MOST_WASTE * math.prod(count[1:]):
+        if math.prod(sizes) <= _MAX_WASTE * math.prod(count[1:]):
             return sizes
     return count[1:]
 
 
-def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -> Iterator[Block]:
+def im2col(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -> Iterator[Block]:
     """Blocks of samples and lines (of the first axis of the grid), with the columns of windows.
 
     x is (n, c, *space); a block is (samples, c, places in the window, windows), where the windows
@@ -79,8 +79,8 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
     n, channels, places, length = len(x), x.shape[1], math.prod(kernel), plan.length
     samples, lines, line = plan.samples, plan.lines, plan.line
     with (
-        scratch(samples * channels * length, x.dtype) as padding,
-        scratch(samples * channels * places * lines * line, x.dtype) as memory,
+        workspace(samples * channels * length, x.dtype) as padding,
+        workspace(samples * channels * places * lines * line, x.dtype) as memory,
     ):
         padding.fill(0)  # what is around the input stays zero
         grid = padding.reshape(samples, channels, length)[..., : math.prod(plan.total)]
@@ -107,7 +107,7 @@ def columns(x: np.ndarray, windows: Windows, merge: bool, whole: bool = False) -
 
 
 class _Plan(NamedTuple):
-    """How `columns` goes about inputs of one shape."""
+    """How `im2col` goes about inputs of one shape."""
 
     at_once: bool  # the input itself is the columns
     flat: bool  # the grid has long lines
@@ -153,7 +153,7 @@ def _plan(
     )  # fmt: skip
 
 
-def lengthened(g: np.ndarray, sizes: Ints, memory: np.ndarray) -> np.ndarray:
+def pad_lines(g: np.ndarray, sizes: Ints, memory: np.ndarray) -> np.ndarray:
     """g (m, o, *count) in images of `sizes`, zeros at their ends: itself, or in `memory`."""
     if g.shape[2:] == sizes:
         return g

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from tensorflow_lite_clone.backends.cupy import device_facts, record, trial
+from tensorflow_lite_clone.backends.cupy import benchmark, capture_log, device_facts
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, launch, source
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tests.kernels.waiting import Computed, chain, given, host, in_place, waiting
@@ -52,12 +52,12 @@ def made(chain: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     facts = device_facts.Facts("a device", 90, 1, 1)
     monkeypatch.setattr(joining, "Plan", Launched)
     monkeypatch.setattr(device_facts, "here", lambda: facts)
-    monkeypatch.setattr(trial, "copy_speed", lambda: 1e9)
-    monkeypatch.setattr(trial, "seconds", lambda step: trial.bytes_of(step) / 5e8)
+    monkeypatch.setattr(benchmark, "copy_speed", lambda: 1e9)
+    monkeypatch.setattr(benchmark, "seconds", lambda step: benchmark.bytes_of(step) / 5e8)
     graph = SimpleNamespace(dot=lambda: "digraph {}")
     monkeypatch.setattr(capture.state, "graph", graph)
     monkeypatch.setattr(hooks, "on_launch", [deferred.launching])
-    found = record.Record(0)
+    found = capture_log.CaptureLog(0)
     found._device = nullcontext()
     return found
 
@@ -104,7 +104,7 @@ def test_equal_kernels_are_written_and_measured_once(
     made: Any, chain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[Any] = []
-    monkeypatch.setattr(trial, "seconds", measured.append)
+    monkeypatch.setattr(benchmark, "seconds", measured.append)
     more = waiting(lambda F, x: x + 1)
     with made:
         kept = [more(given(1, 2)), told("a", "", (), ())(), more(given(3, 4))]
@@ -116,7 +116,7 @@ def test_equal_kernels_are_written_and_measured_once(
     assert [row[1] for row in rows(tmp_path)] == [generated, "`a`", generated, "`a`", generated]
     sums = (tmp_path / "kernels.md").read_text().partition("| kernel | launches |")[2]
     assert re.findall(r"`(\w+)` \| (\d)", sums) == [("001_body", "3"), ("a", "2")]
-    assert [trial.bytes_of(step) for step in measured] == [16, 24]
+    assert [benchmark.bytes_of(step) for step in measured] == [16, 24]
 
 
 def test_other_threads_and_eager_kernels_are_left_out(
@@ -134,6 +134,6 @@ def test_other_threads_and_eager_kernels_are_left_out(
 
 def test_bytes_count_what_is_there() -> None:
     f32 = np.dtype(np.float32)
-    assert trial.Laid((4, 3), (0, 4), f32, 0).bytes == 12
-    assert trial.Laid((), (), f32, 0).bytes == 4
-    assert trial.Laid((2, 3), (-12, 4), f32, 0).bytes == 24
+    assert benchmark.ArrayLayout((4, 3), (0, 4), f32, 0).bytes == 12
+    assert benchmark.ArrayLayout((), (), f32, 0).bytes == 4
+    assert benchmark.ArrayLayout((2, 3), (-12, 4), f32, 0).bytes == 24

@@ -23,11 +23,11 @@ _CHECK_INDEX = Kernel(_FILE, "check_index", params=("I",))
 _CHECK_RANGE = Kernel(_FILE, "check_range", params=("T",))
 _NONE = -(1 << 63)  # no index: nothing is skipped
 _BYTES = 24
-_MOST_BLOCKS = 1024
+_MAX_BLOCKS = 1024
 _messages: list[str] = []  # of `check_range`; the number of the first is CLASS + 1
 
 
-class _Found:
+class _Report:
     """Three numbers: what is wrong (0: nothing), the value, and the size that it goes beyond."""
 
     def __init__(self) -> None:
@@ -39,37 +39,37 @@ class _Found:
         self.array = cupy.ndarray((3,), np.int64, MemoryPointer(lent, 0))
 
 
-_found: _Found | None = None
+_report: _Report | None = None
 
 
 def prepare() -> None:
     """Take the memory, once; this cannot be done while a graph is captured."""
-    global _found
-    if _found is None:
-        _found = _Found()
+    global _report
+    if _report is None:
+        _report = _Report()
 
 
-def word() -> Any:
+def report() -> Any:
     """What a kernel takes as `fault`."""
     prepare()
-    return _found.array  # type: ignore[union-attr]
+    return _report.array  # type: ignore[union-attr]
 
 
-def is_word(array: Any) -> bool:
-    """Whether this is what `word` gives."""
-    return _found is not None and array is _found.array
+def is_report(array: Any) -> bool:
+    """Whether this is what `report` gives."""
+    return _report is not None and array is _report.array
 
 
-def raise_found() -> None:
+def raise_reported() -> None:
     """Raise AcceleratorError for what a kernel has found since the last time; the work goes on."""
-    if _found is not None and _found.words[0]:
-        what, value, size = _found.words
-        _found.words[0] = 0
-        said = _said(what, value, size)
+    if _report is not None and _report.words[0]:
+        what, value, size = _report.words
+        _report.words[0] = 0
+        said = _message(what, value, size)
         raise AcceleratorError(f"CUDA error: device-side assert triggered: {said}")
 
 
-def _said(what: int, value: int, size: int) -> str:
+def _message(what: int, value: int, size: int) -> str:
     if what == INDEX:
         return f"index {value} is out of bounds for a dimension of size {size}"
     if what == CLASS:
@@ -83,8 +83,8 @@ def check_index(x: Any, low: int, high: int, what: int = INDEX, skipped: int = _
         return
     if x.dtype.char not in "ilq":
         x = x.astype(np.int64)
-    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MOST_BLOCKS)
-    _CHECK_INDEX[x.dtype](grid, 256, x, x.size, low, high, skipped, what, word())
+    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MAX_BLOCKS)
+    _CHECK_INDEX[x.dtype](grid, 256, x, x.size, low, high, skipped, what, report())
 
 
 def check_range(x: Any, low: float, high: float, message: str) -> None:
@@ -96,14 +96,14 @@ def check_range(x: Any, low: float, high: float, message: str) -> None:
     if message not in _messages:
         _messages.append(message)
     what = CLASS + 1 + _messages.index(message)
-    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MOST_BLOCKS)
-    _CHECK_RANGE[x.dtype](grid, 256, x, x.size, float(low), float(high), what, word())
+    x, grid = cupy.ascontiguousarray(x), min(blocks_for(x.size, 256), _MAX_BLOCKS)
+    _CHECK_RANGE[x.dtype](grid, 256, x, x.size, float(low), float(high), what, report())
 
 
 def check_items(shape: tuple, index: Any) -> None:
     """Look on the device at the integer arrays of an index of an array of this shape."""
     items = index if type(index) is tuple else (index,)
-    named = sum([_span(item) for item in items])
+    named = sum([_ndim_of(item) for item in items])
     dim = 0
     for item in items:
         if item is Ellipsis:
@@ -112,10 +112,10 @@ def check_items(shape: tuple, index: Any) -> None:
             check_index(item, -shape[dim], shape[dim])
             dim += 1
         else:
-            dim += _span(item)
+            dim += _ndim_of(item)
 
 
-def _span(item: Any) -> int:
+def _ndim_of(item: Any) -> int:
     """How many dimensions an item of an index looks at."""
     if type(item) is cupy.ndarray and item.dtype.kind == "b":
         return item.ndim

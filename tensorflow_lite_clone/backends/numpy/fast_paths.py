@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.few import FEW, constant
+from tensorflow_lite_clone.backends.numpy.small_inputs import SMALL, constant
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
 
-_MANY = tuning.blas_sum_elements  # read once: these are the shortest calls
-_SHORT = 1e-17  # deviations below have squares that lose digits of float32, or all
+_LARGE = tuning.blas_sum_elements  # read once: these are the shortest calls
+_MIN_DEVIATION = 1e-17  # deviations below have squares that lose digits of float32, or all
 
 
 @override("sum", backend="numpy", declines=False)
 def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any = None) -> Any:
     whole = not keepdims and len(axis) == len(shape)
     native = x.dtype
-    if whole and 4 < x.size <= FEW and native.char in "fd" and dtype is None:
+    if whole and 4 < x.size <= SMALL and native.char in "fd" and dtype is None:
         # Fewer are added below, in PyTorch's order.
         return np.array(x.ravel().dot(constant(1, (x.size,), native)))
-    if dtype is None and native.itemsize > 2 and x.size < _MANY:
+    if dtype is None and native.itemsize > 2 and x.size < _LARGE:
         if whole and native.kind in "fc":
             # Into an array, as NumPy's own numbers would have to be made arrays.
             return np.add.reduce(x, axis, None, np.empty((), native))
@@ -36,7 +36,7 @@ def sum(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple, dtype: Any
 
 @override("mean", backend="numpy", declines=False)
 def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if x.itemsize > 2 and x.size < _MANY:
+    if x.itemsize > 2 and x.size < _LARGE:
         total = np.add.reduce(x, axis, None, None, keepdims)
         return total / (x.size // (total.size or 1))
     return F.mean(x, axis=axis, keepdims=keepdims)
@@ -44,14 +44,14 @@ def mean(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
 
 @override("amax", backend="numpy", declines=False)
 def amax(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims and x.size < _MANY:
+    if len(axis) == x.ndim and not keepdims and x.size < _LARGE:
         return np.maximum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.max(x, axis=axis, keepdims=keepdims)
 
 
 @override("amin", backend="numpy", declines=False)
 def amin(F: Any, x: Any, *, axis: tuple, keepdims: bool, shape: tuple) -> Any:
-    if len(axis) == x.ndim and not keepdims and x.size < _MANY:
+    if len(axis) == x.ndim and not keepdims and x.size < _LARGE:
         return np.minimum.reduce(x, axis, None, np.empty((), x.dtype))
     return F.min(x, axis=axis, keepdims=keepdims)
 
@@ -64,7 +64,9 @@ def std(F: Any, x: Any, **parameters: Any) -> Any:
     generic = TABLE["std"].forward  # type: ignore[union-attr]
     y = generic(F, x, **parameters)
     wide = _WIDE.get(x.dtype.char)
-    if wide is not None and ((y == np.inf) | (y < _SHORT)).any():  # the squares left the dtype
+    if (
+        wide is not None and ((y == np.inf) | (y < _MIN_DEVIATION)).any()
+    ):  # the squares left the dtype
         return generic(F, x.astype(wide), **parameters).astype(y.dtype)
     return y
 
@@ -114,6 +116,6 @@ def linear_backward_weight(F: Any, g: Any, x: Any) -> Any:
         g, x = g.reshape(rows, g.shape[-1]), x.reshape(rows, x.shape[-1])
     if x.dtype.kind == "c":
         x = x.conj()
-    if g.size <= FEW and g.dtype.char in "fd":
+    if g.size <= SMALL and g.dtype.char in "fd":
         return g.T.dot(x), constant(1, (len(g),), g.dtype).dot(g)
     return F.matmul(g.T, x), F.sum(g, 0)

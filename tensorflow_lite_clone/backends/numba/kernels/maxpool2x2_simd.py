@@ -8,19 +8,19 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from tensorflow_lite_clone.backends.numba.kernels.vectors import (
+from tensorflow_lite_clone.backends.numba.kernels.simd import (
     LANES,
     VECTOR,
-    address,
-    every_second,
-    integer,
-    lanes_below,
-    masked,
-    picked,
+    element_pointer,
+    int64,
+    lane_mask,
+    load_stride_2,
+    masked_access,
+    shuffle,
 )
 
 
-def _compared(builder: ir.IRBuilder, values: list[Any]) -> tuple[Any, list[Any]]:
+def _compare(builder: ir.IRBuilder, values: list[Any]) -> tuple[Any, list[Any]]:
     """The largest of each window; for all values but the first, where they beat those before.
 
     Of equal values the first wins, of NaNs the last.
@@ -33,14 +33,16 @@ def _compared(builder: ir.IRBuilder, values: list[Any]) -> tuple[Any, list[Any]]
     return largest, beaten
 
 
-def _four(context: Any, builder: ir.IRBuilder, kind: Any, x: Any, lines: Any, count: Any) -> Any:
-    starts = [address(context, builder, kind, x, line) for line in lines]
-    limit = builder.mul(count, integer(2))
-    return [every_second(builder, start, limit, first) for start in starts for first in (0, 1)]
+def _load_windows(
+    context: Any, builder: ir.IRBuilder, kind: Any, x: Any, lines: Any, count: Any
+) -> Any:
+    starts = [element_pointer(context, builder, kind, x, line) for line in lines]
+    limit = builder.mul(count, int64(2))
+    return [load_stride_2(builder, start, limit, first) for start in starts for first in (0, 1)]
 
 
 @intrinsic
-def put_largest(typing: Any, y: Any, k: Any, x: Any, top: Any, low: Any, count: Any) -> Any:
+def store_max(typing: Any, y: Any, k: Any, x: Any, top: Any, low: Any, count: Any) -> Any:
     """Write to ``y[k:]`` the largest of `LANES` windows, or of `count` if that is less.
 
     Their lines begin at ``x[top]`` and ``x[low]``.
@@ -48,37 +50,37 @@ def put_largest(typing: Any, y: Any, k: Any, x: Any, top: Any, low: Any, count: 
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         y, k, x, top, low, count = arguments
-        values = _four(context, builder, signature.args[2], x, (top, low), count)
-        target = address(context, builder, signature.args[0], y, k)
-        masked(builder, target, lanes_below(builder, count), _compared(builder, values)[0])
+        values = _load_windows(context, builder, signature.args[2], x, (top, low), count)
+        target = element_pointer(context, builder, signature.args[0], y, k)
+        masked_access(builder, target, lane_mask(builder, count), _compare(builder, values)[0])
         return context.get_dummy_value()
 
     return types.void(y, types.intp, x, types.intp, types.intp, types.intp), build
 
 
 @intrinsic
-def put_gradient(
+def store_gradient(
     typing: Any, gx: Any, g: Any, k: Any, x: Any, top: Any, low: Any, count: Any
 ) -> Any:
     """Write to gx, at the windows' two lines, ``g[k:]`` where the largest is, else zeros."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         gx, g, k, x, top, low, count = arguments
-        values = _four(context, builder, signature.args[3], x, (top, low), count)
-        start = address(context, builder, signature.args[1], g, k)
-        slope = masked(builder, start, lanes_below(builder, count))
+        values = _load_windows(context, builder, signature.args[3], x, (top, low), count)
+        start = element_pointer(context, builder, signature.args[1], g, k)
+        slope = masked_access(builder, start, lane_mask(builder, count))
         zero, parts = ir.Constant(VECTOR, [0.0] * LANES), []
-        for beats in reversed(_compared(builder, values)[1]):
+        for beats in reversed(_compare(builder, values)[1]):
             parts.append(builder.select(beats, slope, zero))
             slope = builder.select(beats, zero, slope)
         parts.append(slope)
         for line, (right, left) in zip((low, top), (parts[:2], parts[2:])):
-            into = address(context, builder, signature.args[0], gx, line)
+            into = element_pointer(context, builder, signature.args[0], gx, line)
             for half in (0, LANES // 2):
                 places = [half + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
-                mask = lanes_below(builder, builder.mul(count, integer(2)), 2 * half)
-                pointer = builder.gep(into, [integer(2 * half)])
-                masked(builder, pointer, mask, picked(builder, left, right, places))
+                mask = lane_mask(builder, builder.mul(count, int64(2)), 2 * half)
+                pointer = builder.gep(into, [int64(2 * half)])
+                masked_access(builder, pointer, mask, shuffle(builder, left, right, places))
         return context.get_dummy_value()
 
     place = types.intp

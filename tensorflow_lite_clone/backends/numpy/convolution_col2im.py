@@ -10,10 +10,10 @@ import numpy as np
 from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 
 _MERGE_BELOW = 256  # windows per sample
-_APART_BYTES, _MERGED_BYTES = 1 << 20, 1 << 22
+_BATCH_BYTES, _MERGED_BYTES = 1 << 20, 1 << 22
 
 
-def folded_products(
+def col2im_products(
     gx: np.ndarray,
     g: np.ndarray,
     w: np.ndarray,
@@ -28,8 +28,8 @@ def folded_products(
     rows = w.shape[1] * math.prod(kernel)
     weight = w.reshape(groups, o // groups, rows).swapaxes(1, 2)
     merged = windows < _MERGE_BELOW
-    fold = Folder(gx, count, kernel, stride, padding, dilation)
-    budget = _MERGED_BYTES if merged else _APART_BYTES
+    fold = Col2im(gx, count, kernel, stride, padding, dilation)
+    budget = _MERGED_BYTES if merged else _BATCH_BYTES
     step = max(1, min(n, budget // (groups * rows * windows * g.itemsize)))
     for start in range(0, n, step):
         part = g[start : start + step]
@@ -44,7 +44,7 @@ def folded_products(
         fold(start, m, lambda place, c=columns: c[(slice(None), slice(None), *place)])
 
 
-class Folder:
+class Col2im:
     """Adds windows up into `gx`, block by block."""
 
     def __init__(
@@ -72,5 +72,3 @@ class Folder:
             total[(..., *slices)] += windows_at(place)
         if not self.direct:
             part[...] = total[(..., *self.inside)]
-
-

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import strides_of
 from tensorflow_lite_clone.backends.cupy.convolution_weight import divisor
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 
-_few = Kernel("conv2d_few.cu", "conv2d_few", params=("T", "STEPS"))
+_small_channels = Kernel("conv2d_few.cu", "conv2d_few", params=("T", "STEPS"))
 
 _AXES = ("stride", "padding", "dilation")
 _WINDOWS = np.dtype(
@@ -23,8 +23,8 @@ _WINDOWS = np.dtype(
     + [(f"{name}_{part}", "u4") for name in ("image", "row") for part in ("by", "times", "shift")],
     align=True,
 )
-_MOST_CHANNELS = 8
-_MOST_VALUES = 32  # of a window
+_MAX_CHANNELS = 8
+_MAX_VALUES = 32  # of a window
 _OUTPUTS = 64  # of a block
 _THREADS = 128
 _TILE = 64  # pixels of a block at a time
@@ -38,8 +38,8 @@ def serves(x: Any, w: Any, groups: int) -> bool:
     return (
         groups == 1
         and extent < 2**31
-        and channels <= _MOST_CHANNELS
-        and prod(w.shape[1:]) <= _MOST_VALUES
+        and channels <= _MAX_CHANNELS
+        and prod(w.shape[1:]) <= _MAX_VALUES
         and outputs * w.itemsize % 16 == 0
     )
 
@@ -57,7 +57,7 @@ def forward(x: Any, w: Any, b: Any, y: Any, geometry: tuple, processors: int) ->
         _WINDOWS,
     )  # fmt: skip
     blocks = min(-(-pixels // _TILE), processors * _RESIDENT)
-    _few[y.dtype, -(-values * y.itemsize // 32)](
+    _small_channels[y.dtype, -(-values * y.itemsize // 32)](
         (blocks, -(-outputs // _OUTPUTS)), _THREADS, x, cupy.ascontiguousarray(w), b, record, y
     )
     return y

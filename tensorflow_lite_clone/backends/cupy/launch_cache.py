@@ -1,9 +1,9 @@
 """Launchers that decide once: what they did for arrays that lie in one way is done again at once.
 
 A launcher looks at dtypes, layouts and sizes, takes memory and launches kernels. All of that takes
-the host several times as long as the launches alone, and follows from how its arrays lie. So a
-`remembered` launcher is watched at its second call for such arrays: which memory it took, which
-kernels it launched on what, and what it gave. Later calls take the memory and launch the kernels.
+the host several times as long as the launches alone, and follows from how its arrays lie. So the
+`cached_launches` of a launcher are noted at its second call for such arrays: which memory it took,
+which kernels it launched on what, and what it gave. Later calls take the memory and launch them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cupy.cuda import (
 )
 from cupy.cuda.runtime import getDevice as get_device
 
-from tensorflow_lite_clone.backends.cupy import faults, tensor_maps
+from tensorflow_lite_clone.backends.cupy import device_asserts, tensor_maps
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import (
     CUDADriverError,
@@ -42,24 +42,24 @@ from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.layouts import conversions
 
-_MOST_RUNS = 4096  # that are kept of one launcher; then it begins anew
+_MAX_PLANS = 4096  # that are kept of one launcher; then it begins anew
 _ALIGNMENT = 127  # lower bits of addresses that launchers may choose by
-_MOST_MAPS = 256  # tensor maps that are kept of one argument
+_MAX_MAPS = 256  # tensor maps that are kept of one argument
 _launches = hooks.on_launch
 
 
-class Place(NamedTuple):
+class Offset(NamedTuple):
     """Where something lies: so many bytes from the start of an operand or of memory taken."""
 
     base: int
     offset: int
 
 
-class _Unknown(Exception):
+class _NotReplayable(Exception):
     """The launcher did something that cannot be done again by what was seen."""
 
 
-def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
+def cached_launches(launcher: Callable[..., Any]) -> Callable[..., Any]:
     """`launcher(F, *arrays, **parameters)`, an override, remembered.
 
     It must follow from dtypes, shapes, strides, parameters and `flags`, and do all its work by
@@ -67,7 +67,7 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
     CuPy makes, matrix products, generated kernels, addresses within structs. What CuPy computes
     into memory that a kernel is then said to write is not noticed: the launcher says `unknown()`.
     """
-    runs: dict[Any, Any] = {}
+    plans: dict[Any, Any] = {}
 
     @wraps(launcher)
     def call(F: Any, *arrays: Any, **parameters: Any) -> Any:
@@ -88,33 +88,33 @@ def remembered(launcher: Callable[..., Any]) -> Callable[..., Any]:
                 return launcher(F, *arrays, **parameters)
         try:
             found = (*key, *parameters.items())
-            run = runs.get(found)
+            plan = plans.get(found)
         except TypeError:  # a parameter that has no hash
             return launcher(F, *arrays, **parameters)
-        if run.__class__ is _Run and run.holds():
-            return run(arrays, bases)
-        if run is None or len(runs) >= _MOST_RUNS:
-            if len(runs) >= _MOST_RUNS:
-                runs.clear()
-            runs[found] = _FIRST
+        if plan.__class__ is _LaunchPlan and plan.is_valid():
+            return plan(arrays, bases)
+        if plan is None or len(plans) >= _MAX_PLANS:
+            if len(plans) >= _MAX_PLANS:
+                plans.clear()
+            plans[found] = _FIRST
             return launcher(F, *arrays, **parameters)
-        if run is _NEVER:
+        if plan is _NOT_CACHED:
             return launcher(F, *arrays, **parameters)
-        seen = _Seen(arrays)
-        result = seen.watch(launcher, F, arrays, parameters)
+        trace = _LaunchTrace(arrays)
+        result = trace.watch(launcher, F, arrays, parameters)
         try:
-            runs[found] = seen.run(result)
-        except _Unknown:
-            runs[found] = _NEVER
+            plans[found] = trace.plan(result)
+        except _NotReplayable:
+            plans[found] = _NOT_CACHED
         return result
 
     return call
 
 
-_FIRST, _NEVER = object(), object()
+_FIRST, _NOT_CACHED = object(), object()
 
 
-class _Taken(MemoryPointer):
+class _TrackedBuffer(MemoryPointer):
     """Memory that a watched launcher took, which says when CuPy fills it with zeros."""
 
     def memset_async(self, *args: Any, **kwargs: Any) -> None:
@@ -122,7 +122,7 @@ class _Taken(MemoryPointer):
         super().memset_async(*args, **kwargs)
 
 
-class _Seen:
+class _LaunchTrace:
     """What a launcher was seen to do."""
 
     def __init__(self, arrays: tuple) -> None:
@@ -139,7 +139,7 @@ class _Seen:
 
         def allocate(size: int) -> Any:
             pointer = take(size)
-            pointer = _Taken(pointer.mem, pointer.ptr - pointer.mem.ptr)
+            pointer = _TrackedBuffer(pointer.mem, pointer.ptr - pointer.mem.ptr)
             self.memory.append(pointer)
             self.spans.append((pointer.ptr, pointer.ptr + size))
             return pointer
@@ -153,83 +153,83 @@ class _Seen:
         self.conversions = conversions - before
         return result
 
-    def run(self, result: Any) -> _Run:
-        """How to do it again; raises _Unknown where that is not known."""
+    def plan(self, result: Any) -> _LaunchPlan:
+        """How to do it again; raises _NotReplayable where that is not known."""
         written = set(range(len(self.inputs)))
         launches = []
         for instance, grid, block, args, shared in self.launches:
             if instance is None:
-                raise _Unknown
+                raise _NotReplayable
             launches.append(self._launch(instance, grid, block, args, shared, written))
-        several = result if result.__class__ is tuple else (result,)
-        results = [self._result(value, written) for value in several]
-        taken = [found[0] for found in results if found.__class__ is tuple]
-        if len(set(taken)) < len(taken):
-            raise _Unknown  # whoever asks whether two results are one array would be told no
+        outputs = result if result.__class__ is tuple else (result,)
+        results = [self._result(value, written) for value in outputs]
+        buffers = [found[0] for found in results if found.__class__ is tuple]
+        if len(set(buffers)) < len(buffers):
+            raise _NotReplayable  # whoever asks whether two results are one array would be told no
         sizes = [end - start for start, end in self.spans[len(self.inputs) :]]
         form = tuple if result.__class__ is tuple else None
         kernels = {id(instance.kernel.source): instance for instance, *_ in self.launches}
         versions = [(instance, instance.version) for instance in kernels.values()]
-        return _Run(versions, launches, sizes, results, form, self.conversions)
+        return _LaunchPlan(versions, launches, sizes, results, form, self.conversions)
 
     def _launch(
         self, instance: Any, grid: tuple, block: tuple, args: tuple, shared: int, written: set
     ) -> _Launch:
         values: list[Any] = []
         for parameter, value in zip(instance.parameters, args):
-            if parameter.pointer and (value is None or faults.is_word(value)):
+            if parameter.pointer and (value is None or device_asserts.is_report(value)):
                 values.append(("P", 0 if value is None else value.data.ptr))
             elif parameter.pointer:
-                values.append(self._used(value.data.ptr, written, not parameter.constant))
+                values.append(self._accessed(value.data.ptr, written, not parameter.constant))
             elif parameter.type in CODES:
                 values.append((CODES[parameter.type], value))
             elif value.dtype == tensor_maps.TENSOR_MAP:
                 values.append([self._map(one.tobytes(), written) for one in value.reshape(-1)])
             else:
-                described = value.tobytes()
-                words = np.frombuffer(described, np.int64, len(described) // 8)
+                encoding = value.tobytes()
+                words = np.frombuffer(encoding, np.int64, len(encoding) // 8)
                 if any([start <= word < end for word in words for start, end in self.spans]):
-                    raise _Unknown  # an address, which will be another one
-                values.append((f"{len(described)}s", described))
+                    raise _NotReplayable  # an address, which will be another one
+                values.append((f"{len(encoding)}s", encoding))
         return _Launch(instance, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], shared, values)
 
-    def _map(self, encoded: bytes, written: set) -> tuple[Place, tuple]:
+    def _map(self, encoded: bytes, written: set) -> tuple[Offset, tuple]:
         """A tensor map: where its array is, and the rest of what it says."""
         if encoded not in self.maps:
-            raise _Unknown
-        address, described, writes = self.maps[encoded]
-        return self._used(address, written, writes), described
+            raise _NotReplayable
+        address, encoding, writes = self.maps[encoded]
+        return self._accessed(address, written, writes), encoding
 
-    def _used(self, address: int, written: set, writes: bool) -> Place:
+    def _accessed(self, address: int, written: set, writes: bool) -> Offset:
         """Where something is that a kernel writes or else reads."""
-        place = self._place(address)
+        offset = self._locate(address)
         if writes:
-            written.add(place.base)
-        elif place.base not in written:
-            raise _Unknown  # somebody else has filled it
-        return place
+            written.add(offset.base)
+        elif offset.base not in written:
+            raise _NotReplayable  # somebody else has filled it
+        return offset
 
-    def _place(self, address: int) -> Place:
+    def _locate(self, address: int) -> Offset:
         found = [
-            Place(base, address - start)
+            Offset(base, address - start)
             for base, (start, end) in enumerate(self.spans)
             if start <= address < end
         ]
         if len(found) != 1:
-            raise _Unknown  # memory that is nobody's, or that two operands share
+            raise _NotReplayable  # memory that is nobody's, or that two operands share
         return found[0]
 
     def _result(self, value: Any, written: set) -> Any:
         if value is None:
             return None
-        for place, array in enumerate(self.inputs):
+        for index, array in enumerate(self.inputs):
             if value is array:
-                return place
+                return index
         if value.__class__ is not ndarray or not value.size:
-            raise _Unknown
-        base, offset = self._place(value.data.ptr)
+            raise _NotReplayable
+        base, offset = self._locate(value.data.ptr)
         if base < len(self.inputs) or base not in written:
-            raise _Unknown
+            raise _NotReplayable
         row_major = tuple([step * value.itemsize for step in contiguous_strides(value.shape)])
         strides = None if value.strides == row_major else value.strides
         return base - len(self.inputs), offset, value.shape, value.dtype, strides
@@ -248,17 +248,17 @@ class _Launch:
     """One launch, of which only addresses are not known yet."""
 
     def __init__(self, instance: Any, grid: tuple, block: tuple, shared: int, values: list) -> None:
-        self.places: list[Place] = []
-        self.maps: list[tuple[Place, tuple, dict]] = []
+        self.places: list[Offset] = []
+        self.maps: list[tuple[Offset, tuple, dict]] = []
         rest: list[tuple[str, Any]] = []
         at: list[tuple[int, int]] = []  # per argument, which of three parts and which place in it
         for value in values:
-            if value.__class__ is Place:
+            if value.__class__ is Offset:
                 at.append((0, len(self.places)))
                 self.places.append(value)
             elif value.__class__ is list:
                 at.append((1, len(self.maps)))
-                self.maps += [(place, map_, {}) for place, map_ in value]
+                self.maps += [(index, map_, {}) for index, map_ in value]
             else:
                 at.append((2, len(rest)))
                 rest.append(value)
@@ -274,8 +274,8 @@ class _Launch:
         self.pack = Struct(moving).pack_into
         start, maps_at = ctypes.addressof(self.buffer), 8 * len(self.places)
         addresses = [
-            start + (8 * place, maps_at + 128 * place, offsets[place] if part == 2 else 0)[part]
-            for part, place in at
+            start + (8 * index, maps_at + 128 * index, offsets[index] if part == 2 else 0)[part]
+            for part, index in at
         ]
         self._addresses = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         self.shape = (instance.address, *grid, *block, shared)
@@ -285,18 +285,18 @@ class _Launch:
     def map_bytes(self, bases: list[int]) -> list[bytes]:
         """The tensor maps for what lies at `bases`."""
         found = []
-        for (base, offset), described, known in self.maps:
+        for (base, offset), encoding, known in self.maps:
             address = bases[base] + offset
             encoded = known.get(address)  # once: another thread may clear what is known
             if encoded is None:
-                if len(known) >= _MOST_MAPS:
+                if len(known) >= _MAX_MAPS:
                     known.clear()
-                encoded = known[address] = tensor_maps.made(address, *described).tobytes()
+                encoded = known[address] = tensor_maps.made(address, *encoding).tobytes()
             found.append(encoded)
         return found
 
 
-class _Run(NamedTuple):
+class _LaunchPlan(NamedTuple):
     """What a launcher does for arrays that lie in one way."""
 
     kernels: list[tuple[Any, int]]  # one of each source, and the source's version
@@ -306,7 +306,7 @@ class _Run(NamedTuple):
     form: Any
     conversions: Counter[str]
 
-    def holds(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the kernels are as they were."""
         for instance, version in self.kernels:
             if instance.current_version() != version:
@@ -332,8 +332,8 @@ class _Run(NamedTuple):
         results = []
         for result in self.results:
             if result.__class__ is tuple:
-                place, offset, shape, dtype, strides = result
-                pointer = memory[place] + offset if offset else memory[place]
+                index, offset, shape, dtype, strides = result
+                pointer = memory[index] + offset if offset else memory[index]
                 result = ndarray(shape, dtype, pointer, strides)
             elif result is not None:
                 result = arrays[result]

@@ -21,7 +21,7 @@ _FILL = 0x3F  # of each byte: floats of all sizes are then ordinary numbers
 _ALIGNMENT = 16
 
 
-class Laid(NamedTuple):
+class ArrayLayout(NamedTuple):
     """How an array lies, without its memory."""
 
     shape: tuple[int, ...]
@@ -63,7 +63,7 @@ def without_memory(step: Step) -> Step:
     def physical(value: Any) -> Any:
         if value.__class__ is not ndarray:
             return value
-        return Laid(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
+        return ArrayLayout(value.shape, value.strides, np.dtype(value.dtype), value.data.ptr)
 
     operands, results = tuple(map(physical, step.operands)), tuple(map(physical, step.results))
     return step._replace(operands=operands, results=results)
@@ -73,7 +73,7 @@ def bytes_of(step: Step) -> int:
     """The bytes that a step without memory reads and writes."""
     used = {step.operands[symbol.value] for symbol in step.trace.operands}
     return sum(
-        [physical.bytes for physical in (*used, *step.results) if isinstance(physical, Laid)]
+        [physical.bytes for physical in (*used, *step.results) if isinstance(physical, ArrayLayout)]
     )
 
 
@@ -81,12 +81,12 @@ def seconds(step: Step) -> float | None:
     """The device's time for a step without memory, over new memory; None where there is no room."""
 
     def again(value: Any) -> Any:
-        return value.again() if isinstance(value, Laid) else value
+        return value.again() if isinstance(value, ArrayLayout) else value
 
     try:
         with cupy.cuda.using_allocator(memory.allocator(cupy.cuda.MemoryPool())):
             operands, results = tuple(map(again, step.operands)), tuple(map(again, step.results))
-            return _measured(step._replace(operands=operands, results=results).launch)
+            return _median_time(step._replace(operands=operands, results=results).launch)
     except OutOfMemoryError:
         return None
 
@@ -107,10 +107,10 @@ def _copy_speed(device: int) -> float | None:
     def copy() -> None:
         target.copy_from_device_async(source, _COPIED, cupy.cuda.get_current_stream())
 
-    return 2 * _COPIED / _measured(copy)
+    return 2 * _COPIED / _median_time(copy)
 
 
-def _measured(work: Callable[[], object]) -> float:
+def _median_time(work: Callable[[], object]) -> float:
     """Seconds of one run of `work` among several, in a captured graph that is replayed."""
     stream = cupy.cuda.Stream(non_blocking=True)
     cupy.cuda.get_current_stream().synchronize()

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy import device_facts, trial
+from tensorflow_lite_clone.backends.cupy import benchmark, device_facts
+from tensorflow_lite_clone.backends.cupy.benchmark import ArrayLayout
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, drawing, launch
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import Step
 from tensorflow_lite_clone.backends.cupy.fusion.source import Text
-from tensorflow_lite_clone.backends.cupy.trial import Laid
 from tensorflow_lite_clone.dispatch import capture, hooks
 
-_MOST_LETTERS = 40  # of a file's name
+_MAX_NAME = 40  # of a file's name
 _ABOUT = """\
 One line a launch, in the order in which it was captured; the files `graph_N.dot` have the graphs as
 CUDA sees them, with copies and the kernels of other libraries. A generated kernel links to its
@@ -40,7 +40,7 @@ class _Launch(NamedTuple):
     ready: Step | None  # what launches it, without memory
 
 
-class Record:
+class CaptureLog:
     """Context manager: takes down what this thread launches while it captures graphs.
 
     Outside of it nothing is noted and nothing is slower.
@@ -53,7 +53,7 @@ class Record:
         self._step: tuple[tuple[str, ...], Step] | None = None  # what is about to be launched
         self._text: Text | None = None
 
-    def __enter__(self) -> Record:
+    def __enter__(self) -> CaptureLog:
         deferred.on_joined.append(self._joined)
         launch.on_generated_launch.append(self._written)
         hooks.on_launch.insert(0, self._launching)
@@ -64,20 +64,20 @@ class Record:
         launch.on_generated_launch.remove(self._written)
         deferred.on_joined.remove(self._joined)
 
-    def _mine(self) -> bool:
+    def _is_captured(self) -> bool:
         return threading.get_ident() == self._thread and capture.state.graph is not None
 
     def _joined(self, step: Step, group: list[Step]) -> None:
-        if self._mine():
+        if self._is_captured():
             names = tuple([alone.name for alone in group])
-            self._step = names, trial.without_memory(step)
+            self._step = names, benchmark.without_memory(step)
 
     def _written(self, text: Text) -> None:
-        if self._mine():
+        if self._is_captured():
             self._text = text
 
     def _launching(self, name: str, file: str, grid: tuple, block: tuple) -> Callable[[], None]:
-        if not self._mine():
+        if not self._is_captured():
             return lambda: None
         (formulas, ready), self._step = self._step or ((), None), None
         text, self._text = self._text, None
@@ -103,7 +103,7 @@ class _Pages:
 
     def __init__(self, folder: Path, title: str) -> None:
         self.folder, self.title = folder, title
-        self.speed = trial.copy_speed()
+        self.speed = benchmark.copy_speed()
         self._files: dict[str, str] = {}  # by source
         self._drawn: set[str] = set()
         self._times: dict[Any, float | None] = {}
@@ -112,7 +112,7 @@ class _Pages:
     def write(self, graphs: list[tuple[Any, list[_Launch]]]) -> None:
         """Write all files."""
         copies = f", which copies {self.speed / 1e9:.0f} GB/s" if self.speed else ""
-        lines = [f"# {self.title}", "", _ABOUT.format(launches=trial.LAUNCHES)]
+        lines = [f"# {self.title}", "", _ABOUT.format(launches=benchmark.LAUNCHES)]
         lines += [f"Device: {device_facts.here().name}{copies} (bytes read and bytes written).", ""]
         for place, (graph, launches) in enumerate(graphs, 1):
             (self.folder / f"graph_{place}.dot").write_text(graph.dot())
@@ -125,21 +125,21 @@ class _Pages:
                 "",
                 self._sum(launches),
                 "",
-                *self._most(launches),
+                *self._by_kernel(launches),
                 "",
             ]
         (self.folder / "kernels.md").write_text("\n".join(lines))
 
     def _sum(self, launches: list[_Launch]) -> str:
         formulas = [made for made in launches if made.ready is not None]
-        moved = sum([trial.bytes_of(made.ready) for made in formulas if made.ready])
+        moved = sum([benchmark.bytes_of(made.ready) for made in formulas if made.ready])
         time = sum([self._time(made) or 0.0 for made in formulas])
         return (
             f"{len(launches)} launches, {len(formulas)} of them of formulas, which move "
             f"{moved / 1e6:.1f} MB in {1e6 * time:.0f} us."
         )
 
-    def _most(self, launches: list[_Launch]) -> list[str]:
+    def _by_kernel(self, launches: list[_Launch]) -> list[str]:
         """How often each kernel is launched, those that take longest and are most first."""
         counts: Counter[str] = Counter()
         times: defaultdict[str, float] = defaultdict(float)
@@ -167,7 +167,7 @@ class _Pages:
         name = self._files.get(made.text.code)
         if name is None:
             name = "_".join(dict.fromkeys(made.formulas)) or made.name
-            name = f"{self._number:03d}_{name[:_MOST_LETTERS]}"
+            name = f"{self._number:03d}_{name[:_MAX_NAME]}"
             self._files[made.text.code] = name
             (self.folder / f"{name}.cu").write_text(made.text.code)
         kernel, ready = f"[{name}]({name}.cu)", made.ready
@@ -178,7 +178,7 @@ class _Pages:
             self._drawn.add(name)
             drawn = drawing.dot(said, ready.trace, read, written)
             (self.folder / f"{name}.dot").write_text(drawn)
-        time, moved = self._time(made), trial.bytes_of(ready)
+        time, moved = self._time(made), benchmark.bytes_of(ready)
         entries = [
             str(self._number),
             kernel,
@@ -196,9 +196,9 @@ class _Pages:
         ready, text = made.ready, made.text
         if ready is None or text is None:
             return None
-        key = text.code, *[v.layout if isinstance(v, Laid) else v for v in ready.operands]
+        key = text.code, *[v.layout if isinstance(v, ArrayLayout) else v for v in ready.operands]
         if key not in self._times:
-            self._times[key] = trial.seconds(ready)
+            self._times[key] = benchmark.seconds(ready)
         return self._times[key]
 
 

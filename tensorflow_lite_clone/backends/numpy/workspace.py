@@ -8,28 +8,28 @@ from contextlib import contextmanager
 
 import numpy as np
 
-_KEPT = 1 << 25  # bytes of a piece that is kept at most
+_MAX_BYTES = 1 << 25  # bytes of a piece that is kept at most
 
 
-class _Mine(threading.local):
+class _Pool(threading.local):
     """Pieces that nobody in this thread uses."""
 
     def __init__(self) -> None:
         self.free: list[np.ndarray] = []
 
 
-_mine = _Mine()
+_pool = _Pool()
 
 
 @contextmanager
-def scratch(size: int, dtype: np.dtype) -> Iterator[np.ndarray]:
+def workspace(size: int, dtype: np.dtype) -> Iterator[np.ndarray]:
     """`size` elements of any value, this thread's until the ``with`` block ends."""
     needed = size * dtype.itemsize
-    piece = _mine.free.pop() if _mine.free else None
+    piece = _pool.free.pop() if _pool.free else None
     if piece is None or piece.nbytes < needed:
         piece = np.empty(needed, np.uint8)
     try:
         yield piece[:needed].view(dtype)
     finally:
-        if piece.nbytes <= _KEPT:
-            _mine.free.append(piece)
+        if piece.nbytes <= _MAX_BYTES:
+            _pool.free.append(piece)
