@@ -6,7 +6,6 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
@@ -107,17 +106,6 @@ class _Switch:
     def clone(self) -> Any:
         """A fresh context manager with the same arguments."""
         return type(self)()
-
-    def __enter__(self) -> Any:
-        raise NotImplementedError
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        raise NotImplementedError
 
 
 class _GradSwitch(_Switch):

@@ -106,6 +106,7 @@ class Op:
     joint: tuple[tuple[str, ...], tuple[str, ...], bool] | None
     #: The gradient functions by the inputs that they are for, with what they save and take.
     separate: dict[tuple[int, ...], tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
+    shared: bool  # whether one of these is for several inputs
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
@@ -148,6 +149,7 @@ class Op:
                 saved, parameters, _ = _signature(function, 2)
                 positions = tuple(map(cls.inputs.index, arguments))
                 cls.separate[positions] = function, saved, parameters
+        cls.shared = any([len(inputs) > 1 for inputs in cls.separate])
         cls.differentiable = cls.joint is not None or bool(cls.separate)
         cls.anchors = tuple([(cls._position(name), True) for name in cls.constant_in]) + tuple(
             [(cls._position(name), False) for name in cls.joined]

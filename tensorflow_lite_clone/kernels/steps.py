@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.core.late_bound import launch_step
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 from tensorflow_lite_clone.dispatch.table import override
 from tensorflow_lite_clone.kernels.kernel import Kernel
 
@@ -59,8 +59,8 @@ def fused_step(
 
 
 def function_of(value: float, function: Callable[[float], float]) -> float:
-    """``function(value)``, live if `value` is."""
-    return value.map(function) if value.__class__ is LiveNumber else function(value)
+    """``function(value)``, dynamic if `value` is."""
+    return value.map(function) if value.__class__ is DynamicScalar else function(value)
 
 
 def complement(x: float) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.core import dynamic_scalar
 from tensorflow_lite_clone.core.late_bound import launch_step
 from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.kernels import Kernel, fused_step
@@ -38,16 +38,18 @@ def test_what_the_launcher_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [KERNEL, (True,), lists, [["t"]], (0.5, 0.25), flags, more]
 
 
-def test_functions_of_live_numbers_are_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Recorder(live.Recorder):
-        def number(self, read: Any) -> live.LiveNumber:
-            return live.LiveNumber(read, None)
+def test_functions_of_dynamic_scalars_are_dynamic(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Recorder(dynamic_scalar.Recorder):
+        def number(self, read: Any) -> dynamic_scalar.DynamicScalar:
+            return dynamic_scalar.DynamicScalar(read, None)
 
-    monkeypatch.setattr(live, "recorder", Recorder())
+    monkeypatch.setattr(dynamic_scalar, "recorder", Recorder())
     value = [0.25]
-    number = live.live(lambda: value[0])
+    number = dynamic_scalar.dynamic_scalar(lambda: value[0])
     share = function_of(number, complement)
-    assert isinstance(share, live.LiveNumber) and isinstance(number, live.LiveNumber)
+    assert isinstance(share, dynamic_scalar.DynamicScalar) and isinstance(
+        number, dynamic_scalar.DynamicScalar
+    )
     assert share == 0.75 and number.consumed
     value[0] = 0.0
     assert share.read() == 1 and logarithm(0.0) == -float("inf")

@@ -15,7 +15,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
 THREADS = 256  # a block; the kernels are compiled for it
 STEP_CHUNK, NORM_CHUNK = 4096, 65536  # bytes of a tensor for one block
@@ -112,17 +112,17 @@ def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any)
 
 
 def numbers(dtype: Any, *values: Any) -> np.ndarray:
-    """The struct `Numbers` for tensors of `dtype`: floats, live numbers, zero-dim float32 arrays.
+    """The struct `Numbers` for tensors of `dtype`: floats, dynamic scalars, 0-d float32 arrays.
 
-    Taking a live number's cell is a promise to launch.
+    Taking a dynamic scalar's device value is a promise to launch.
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
     held = words[8:].view(accumulator)
     for i, value in enumerate(values):
-        if value.__class__ is LiveNumber:
+        if value.__class__ is DynamicScalar:
             held[i] = value
-            words[i] = value.cell.data.ptr
+            words[i] = value.device_value.data.ptr
         elif isinstance(value, cupy.ndarray):
             held[i] = np.nan  # equal to nothing: the kernel takes the cell
             words[i] = value.data.ptr
@@ -160,7 +160,7 @@ def launch_step(
     found = rows(lists, read=(1,))
     if found is None or not served(lr, found_inf, [cell for column in cells for cell in column]):
         return NotImplemented
-    given = values()  # not before: live numbers are taken, which is a promise to launch
+    given = values()  # not before: taking a device value is a promise to launch
     count = len(lists) + len(cells)
     for dtype, places in found.items():
         if cells:
