@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.core.late_bound import launch_step
-from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 from tensorflow_lite_clone.dispatch.table import override
 from tensorflow_lite_clone.kernels.kernel import Kernel
 
