@@ -36,7 +36,7 @@ def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) 
 
 def _run_on_numbers(rule: str, lists: list[list], values: tuple, found_inf: Any) -> Any:
     """One launch of a rule for lists of numbers on the device, computed in float64."""
-    if not served(values[0], found_inf, [cell for cells in lists for cell in cells]):
+    if not served(values[0], found_inf, *lists):
         return NotImplemented
     packed = numbers(_f64, *values)
     places = list(enumerate(zip(*lists, strict=True)))

@@ -136,12 +136,12 @@ def is_cell(value: Any) -> bool:
     return value.__class__ is cupy.ndarray and value.dtype == _f32 and value.size == 1
 
 
-def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
+def served(lr: Any, found_inf: Any, *cells: list) -> bool:
     """Whether what lies on the device lies there as the kernels read it."""
     return (
         (lr.__class__ is not cupy.ndarray or is_cell(lr))
         and (found_inf is None or is_cell(found_inf))
-        and (steps is None or all([is_cell(step) for step in steps]))
+        and all([is_cell(cell) for column in cells for cell in column])
     )
 
 
@@ -158,7 +158,7 @@ def launch_step(
 ) -> Any:
     """What `kernels.steps.fused_step` runs; NotImplemented for what the kernel cannot serve."""
     found = rows(lists, read=(1,))
-    if found is None or not served(lr, found_inf, [cell for column in cells for cell in column]):
+    if found is None or not served(lr, found_inf, *cells):
         return NotImplemented
     given = values()  # not before: taking a device value is a promise to launch
     count = len(lists) + len(cells)
