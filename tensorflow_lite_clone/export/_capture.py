@@ -18,8 +18,8 @@ from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor, FakeTensor
 from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
+from tensorflow_lite_clone.core.templates import originals
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._modes import modes

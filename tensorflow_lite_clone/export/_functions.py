@@ -9,8 +9,8 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.templates import originals
 from tensorflow_lite_clone.export._capture import Capture
 from tensorflow_lite_clone.export._queries import handler
 from tensorflow_lite_clone.export._symbolic import SymInt

@@ -202,6 +202,11 @@ def _attend(
 # -- norms, pools, softmax, losses -----------------------------------------------------------------
 
 
+@form("safe_softmax")
+def _safe_softmax_form(x: Tensor, *, axis: int) -> Tensor:
+    return call("_safe_softmax", x, axis)
+
+
 @form("layer_norm")
 def _layer_norm(x: Tensor, w: Any, b: Any, *, ndim: int, eps: float) -> tuple:
     y, mean, rstd = call("native_layer_norm", x, list(x.shape[x.ndim - ndim :]), w, b, eps)

@@ -388,7 +388,7 @@ def _convolution_backward(
         if not wanted:
             results.append(None)
             continue
-        gradient, saved, names = op.separate[place]
+        gradient, saved, names = op.separate[(place,)]
         arrays = [values[name]._storage.array for name in ("g", *saved)]
         array = gradient(backend.F, *arrays, **{name: sizes[name] for name in names})
         results.append(wrap(array, backend))

@@ -9,27 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tensorflow_lite_clone.optim  # noqa: F401  it enters its steps into the table
+from tensorflow_lite_clone import optim
 from tests.kernels.gpu import ALL, as_good, needs_gpu, on_device, run_override
 
 pytestmark = needs_gpu
 
 #: Empty and zero-dim tensors, tails, several blocks, and more tensors than a launch can name.
 SHAPES = [(3, 5), (), (4096,), (4097,), (70001,), (0, 3), (17, 300), (1,), *[(7,)] * 110]
-SGD = {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, "nesterov": False,
-       "maximize": False}  # fmt: skip
-ADAM = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "amsgrad": False,
-        "decoupled_weight_decay": False, "maximize": False}  # fmt: skip
-RMSPROP = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.1, "momentum": 0,
-           "centered": False, "maximize": False}  # fmt: skip
-ADAGRAD = {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}
-ADADELTA = {"lr": 0.5, "rho": 0.9, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
-ADAMAX = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
-DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
-RADAM = {**ADAMAX, "decoupled_weight_decay": False}
-NADAM = {**RADAM, "momentum_decay": 4e-3, "products": 0.4}
-RPROP = {"etas": (0.5, 1.2), "step_sizes": (0.05, 0.3), "maximize": False}
+
+
+def options(name: str, **changed: Any) -> dict[str, Any]:
+    """What an optimizer's step takes by keyword."""
+    record = getattr(optim, name)._record
+    return {**{key: record.fields[key] for key in record.taken}, **changed}
+
+
+DECAY: Any = {"eps": 1e-3, "weight_decay": 0.1}
+SGD = options("SGD", lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.1)
+ADAM = options("Adam", lr=0.01, **DECAY)
+RMSPROP = options("RMSprop", alpha=0.9, **DECAY)
+ADAGRAD = options("Adagrad", lr=0.1, lr_decay=0.1, maximize=True, **DECAY)
+ADADELTA = options("Adadelta", lr=0.5, **DECAY)
+ADAMAX = options("Adamax", lr=0.01, **DECAY)
+RADAM = options("RAdam", lr=0.01, **DECAY)
+NADAM = options("NAdam", lr=0.01, products=0.4, **DECAY)
+RPROP = options("Rprop", step_sizes=(0.05, 0.3))
 ASGD = {"lambd": 0.01, "weight_decay": 0.1, "maximize": False, "etas": 0.05, "mus": 0.25}
+DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
 ADAM_LISTS, SGD_LISTS = ("x", "x", "x", "+"), ("x", "x", "x")
 
 STEPS: list[Any] = [
@@ -207,10 +213,10 @@ def test_dtypes_of_different_parameters() -> None:
 def test_numbers_from_the_device(dtype: str) -> None:
     import cupy
 
-    from tensorflow_lite_clone.core.live import LiveNumber
+    from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
     results = []
-    numbers = [LiveNumber(lambda: 0.1, cell(0.1)), LiveNumber(lambda: 0.1, cell(0.3)),
+    numbers = [DynamicScalar(lambda: 0.1, cell(0.1)), DynamicScalar(lambda: 0.1, cell(0.3)),
                cell(0.3), 0.3]  # fmt: skip
     for rate in numbers:
         p, g = cupy.arange(9, dtype=dtype), cupy.full(9, 2, dtype)
@@ -390,15 +396,15 @@ def test_a_captured_step(name: str, options: dict) -> None:
     import cupy
 
     import tensorflow_lite_clone as tlc
-    from tensorflow_lite_clone.core import live
+    from tensorflow_lite_clone.core import dynamic_scalar
 
-    class Recorder(live.Recorder):
+    class Recorder(dynamic_scalar.Recorder):
         def __init__(self) -> None:
-            self.numbers: list[live.LiveNumber] = []
+            self.numbers: list[dynamic_scalar.DynamicScalar] = []
             self.cells = [cell(0) for _ in range(16)]
 
-        def number(self, read: Any) -> live.LiveNumber:
-            self.numbers.append(live.LiveNumber(read, self.cells[len(self.numbers)]))
+        def number(self, read: Any) -> dynamic_scalar.DynamicScalar:
+            self.numbers.append(dynamic_scalar.DynamicScalar(read, self.cells[len(self.numbers)]))
             return self.numbers[-1]
 
     def fresh() -> tuple[list, Any]:
@@ -416,14 +422,14 @@ def test_a_captured_step(name: str, options: dict) -> None:
     optimizer.step()
     stream = cupy.cuda.Stream(non_blocking=True)
     cupy.cuda.Device().synchronize()
-    recorder = live.recorder = Recorder()
+    recorder = dynamic_scalar.recorder = Recorder()
     try:
         with stream:
             stream.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
             optimizer.step()
             graph = stream.end_capture()
     finally:
-        live.recorder = None
+        dynamic_scalar.recorder = None
     assert any([number == 0.1 and number.consumed for number in recorder.numbers])
     for rate in (0.1, 0.1, 0.02):
         optimizer.param_groups[0]["lr"] = rate

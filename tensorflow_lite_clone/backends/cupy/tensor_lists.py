@@ -14,7 +14,8 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
 THREADS = 256  # a block; the kernels are compiled for it
 STEP_CHUNK, NORM_CHUNK = 4096, 65536  # bytes of a tensor for one block
@@ -111,17 +112,17 @@ def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any)
 
 
 def numbers(dtype: Any, *values: Any) -> np.ndarray:
-    """The struct `Numbers` for tensors of `dtype`: floats, live numbers, zero-dim float32 arrays.
+    """The struct `Numbers` for tensors of `dtype`: floats, dynamic scalars, 0-d float32 arrays.
 
-    Taking a live number's cell is a promise to launch.
+    Taking a dynamic scalar's device value is a promise to launch.
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
     held = words[8:].view(accumulator)
     for i, value in enumerate(values):
-        if value.__class__ is LiveNumber:
+        if value.__class__ is DynamicScalar:
             held[i] = value
-            words[i] = value.cell.data.ptr
+            words[i] = value.device_value.data.ptr
         elif isinstance(value, cupy.ndarray):
             held[i] = np.nan  # equal to nothing: the kernel takes the cell
             words[i] = value.data.ptr
@@ -130,11 +131,40 @@ def numbers(dtype: Any, *values: Any) -> np.ndarray:
     return words.view(f"V{words.nbytes}")
 
 
-def function_of(value: float, function: Callable[[float], float]) -> float:
-    """``function(value)``, live if `value` is."""
-    return value.map(function) if value.__class__ is LiveNumber else function(value)
-
-
 def is_cell(value: Any) -> bool:
     """Whether a value is a float32 array of one element."""
     return value.__class__ is cupy.ndarray and value.dtype == _f32 and value.size == 1
+
+
+def served(lr: Any, found_inf: Any, *cells: list) -> bool:
+    """Whether what lies on the device lies there as the kernels read it."""
+    return (
+        (lr.__class__ is not cupy.ndarray or is_cell(lr))
+        and (found_inf is None or is_cell(found_inf))
+        and all([is_cell(cell) for column in cells for cell in column])
+    )
+
+
+def launch_step(
+    kernel: Kernel,
+    template: tuple,
+    lists: list[list],
+    cells: list[list],
+    values: Callable[[], tuple],
+    flags: list[bool],
+    *,
+    lr: Any,
+    found_inf: Any,
+) -> Any:
+    """What `kernels.steps.fused_step` runs; NotImplemented for what the kernel cannot serve."""
+    found = rows(lists, read=(1,))
+    if found is None or not served(lr, found_inf, *cells):
+        return NotImplemented
+    given = values()  # not before: taking a device value is a promise to launch
+    count = len(lists) + len(cells)
+    for dtype, places in found.items():
+        if cells:
+            places = [(place, (*arrays, *[c[place] for c in cells])) for place, arrays in places]
+        instance = kernel[(dtype, *template)]
+        launch(instance, dtype, places, count, numbers(dtype, *given), found_inf, *flags)
+    return None
