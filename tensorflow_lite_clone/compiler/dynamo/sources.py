@@ -113,6 +113,6 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     elif kind is MethodType:
         yield ".__self__", value.__self__
     elif not isinstance(value, (type, ModuleType)) and not callable(value):
-        attributes = getattr(value, "__dict__", None)
-        for name, entry in [*attributes.items()][:_WIDTH] if type(attributes) is dict else []:
+        space = getattr(value, "__dict__", None)
+        for name, entry in [*space.items()][:_WIDTH] if type(space) is dict else []:
             yield f".{name}", entry
