@@ -57,7 +57,7 @@ def without_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cupy")
     from tensorflow_lite_clone.backends.cupy import convolution_hopper
 
-    monkeypatch.setattr(convolution_hopper, "serves", lambda *_: False)
+    monkeypatch.setattr(convolution_hopper, "is_supported", lambda *_: False)
 
 
 def normal(*shape: int) -> np.ndarray:

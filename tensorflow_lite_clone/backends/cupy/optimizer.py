@@ -50,7 +50,7 @@ def logarithm(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf
 
 
-def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
+def is_supported(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
     """Whether what lies on the device lies there as the kernels read it."""
     return (
         (lr.__class__ is not cupy.ndarray or is_cell(lr))
@@ -66,7 +66,7 @@ def sgd_step(
     h = Hyper(hyper)
     lists = [params, grads, buffers] if h.momentum else [params, grads]
     found = rows(lists, read=(1,))
-    if found is None or not served(h.lr, found_inf):
+    if found is None or not is_supported(h.lr, found_inf):
         return NotImplemented
     share = function_of(h.dampening, complement) if h.momentum else 1.0
     for dtype, places in found.items():
@@ -97,7 +97,7 @@ def adam_step(
     h = Hyper(hyper)
     lists = [params, grads, *[state for state in states if state]]
     found = rows(lists, read=(1,))
-    if found is None or not served(h.lr, found_inf, h.steps):
+    if found is None or not is_supported(h.lr, found_inf, h.steps):
         return NotImplemented
     beta1, beta2 = h.betas
     values = [
@@ -130,7 +130,7 @@ def rmsprop_step(
 ) -> Any:
     h = Hyper(hyper)
     found = rows([params, grads, *[state for state in states if state]], read=(1,))
-    if found is None or not served(h.lr, found_inf):
+    if found is None or not is_supported(h.lr, found_inf):
         return NotImplemented
     share = function_of(h.alpha, complement)
     for dtype, places in found.items():
@@ -159,7 +159,7 @@ def adagrad_step(
 ) -> Any:
     h = Hyper(hyper)
     found = rows([params, grads, sums], read=(1,))
-    if found is None or not served(h.lr, found_inf, h.steps):
+    if found is None or not is_supported(h.lr, found_inf, h.steps):
         return NotImplemented
     for dtype, places in found.items():
         launch(
@@ -176,7 +176,7 @@ def adagrad_step(
 
 @override("count_steps", backend="cupy")
 def count_steps(F: Any, steps: list, *, found_inf: Any = None) -> Any:
-    if not served(0.0, found_inf, steps):
+    if not is_supported(0.0, found_inf, steps):
         return NotImplemented
     for start in range(0, len(steps), _COUNT):
         part = steps[start : start + _COUNT]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
-from tensorflow_lite_clone.backends.cupy.optimizer import complement, logarithm, served
+from tensorflow_lite_clone.backends.cupy.optimizer import complement, is_supported, logarithm
 from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     THREADS,
     batches,
@@ -39,7 +39,9 @@ def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) 
         given = values(h)
         counts = [getattr(h, cell) for cell in cells]
         found = rows(lists, read=(1,))
-        if found is None or not served(given[0], found_inf, [cell for cs in counts for cell in cs]):
+        if found is None or not is_supported(
+            given[0], found_inf, [cell for cs in counts for cell in cs]
+        ):
             return NotImplemented
         padded = (*given, *[0.0] * (7 - len(given)), h.weight_decay)
         for dtype, places in found.items():
@@ -58,7 +60,7 @@ def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) 
 
 def _run_on_numbers(rule: str, lists: list[list], values: tuple, found_inf: Any) -> Any:
     """One launch of a rule for lists of numbers on the device, computed in float64."""
-    if not served(values[0], found_inf, [cell for cells in lists for cell in cells]):
+    if not is_supported(values[0], found_inf, [cell for cells in lists for cell in cells]):
         return NotImplemented
     packed = numbers(_f64, *values)
     places = list(enumerate(zip(*lists, strict=True)))

@@ -117,16 +117,16 @@ def numbers(dtype: Any, *values: Any) -> np.ndarray:
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
-    held = words[8:].view(accumulator)
+    scalars = words[8:].view(accumulator)
     for i, value in enumerate(values):
         if value.__class__ is DynamicScalar:
-            held[i] = value
+            scalars[i] = value
             words[i] = value.device_value.data.ptr
         elif isinstance(value, cupy.ndarray):
-            held[i] = np.nan  # equal to nothing: the kernel takes the cell
+            scalars[i] = np.nan  # equal to nothing: the kernel takes the cell
             words[i] = value.data.ptr
         else:
-            held[i] = value
+            scalars[i] = value
     return words.view(f"V{words.nbytes}")
 
 

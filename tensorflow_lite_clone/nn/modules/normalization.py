@@ -23,8 +23,8 @@ class _Affine(Module):
     bias: Tensor | None
 
     def _make(self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
+        for name, enabled in (("weight", affine), ("bias", affine and bias)):
+            value = Parameter(empty(shape, device=device, dtype=dtype)) if enabled else None
             self.register_parameter(name, value)
         self.reset_parameters()
 

@@ -340,10 +340,10 @@ class AugMix(_Drawn):
 
     def weights(self, n: int) -> tuple[Tensor, Tensor]:
         """Random weights of N pictures (N, 1, 1, 1) and of those mixed with them (N, width)."""
-        alone, mixed = (
+        params, mixed = (
             self.simplex_points([self.alpha] * count, n) for count in (2, self.mixture_width)
         )
-        return alone[:, 0].reshape(-1, 1, 1, 1), mixed * alone[:, 1:]
+        return params[:, 0].reshape(-1, 1, 1, 1), mixed * params[:, 1:]
 
     @staticmethod
     def simplex_points(concentration: Sequence[float], n: int) -> Tensor:

@@ -39,7 +39,7 @@ class Lambda(Transform):
         self.lambd = lambd
         self.types = types or (object,)
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is of one of the types."""
         return isinstance(inpt, self.types)
 
@@ -106,7 +106,7 @@ class ToDtype(Transform):
         self.dtype = dtype
         self.scale = scale
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a tensor."""
         return isinstance(inpt, Tensor)
 
@@ -136,7 +136,7 @@ class ConvertImageDtype(Transform):
         super().__init__()
         self.dtype = dtype
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a tensor."""
         return isinstance(inpt, Tensor)
 
@@ -148,7 +148,7 @@ class ConvertImageDtype(Transform):
 class ToImage(Transform):
     """Makes an `Image` of a PIL image, an array or a plain tensor; values as they are."""
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is one of these."""
         return is_pil(inpt) or functional.is_pure_tensor(inpt) or isinstance(inpt, np.ndarray)
 
@@ -160,7 +160,7 @@ class ToImage(Transform):
 class ToPureTensor(Transform):
     """Makes plain tensors of images, masks and boxes."""
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is of such a kind."""
         return isinstance(inpt, TVTensor)
 
@@ -172,7 +172,7 @@ class ToPureTensor(Transform):
 class PILToTensor(Transform):
     """Makes tensors of PIL images, values as they are."""
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a PIL image."""
         return is_pil(inpt)
 
@@ -188,7 +188,7 @@ class ToPILImage(Transform):
         super().__init__()
         self.mode = mode
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a picture in memory."""
         picture = isinstance(inpt, Image) or functional.is_pure_tensor(inpt)
         return picture or isinstance(inpt, np.ndarray)
@@ -210,7 +210,7 @@ class ToTensor(Transform):
         )
         super().__init__()
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a PIL image or an array."""
         return is_pil(inpt) or isinstance(inpt, np.ndarray)
 
@@ -226,7 +226,7 @@ class ConvertBoundingBoxFormat(Transform):
         super().__init__()
         self.format = BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is boxes."""
         return isinstance(inpt, BoundingBoxes)
 
@@ -238,7 +238,7 @@ class ConvertBoundingBoxFormat(Transform):
 class ClampBoundingBoxes(Transform):
     """Cuts boxes off at the borders of their canvas."""
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is boxes."""
         return isinstance(inpt, BoundingBoxes)
 
