@@ -196,9 +196,9 @@ def test_a_negative_scale(dtype: str) -> None:
 @pytest.mark.parametrize("width", [64, 128])
 def test_sections_of_heads(width: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """More heads than work at a time, and no whole number of sections."""
-    from tensorflow_lite_clone.backends.cupy import attention_hopper
+    from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
-    monkeypatch.setattr(attention_hopper, "CACHED", 1 << 20)
+    monkeypatch.setattr(tuning, "attention_l2_bytes", 1 << 20)
     compare((2, 9, 300, 280, width, width), dtype, causal=True, layout="heads")
 
 

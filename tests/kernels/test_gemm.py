@@ -13,6 +13,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 from tensorflow_lite_clone.backends.cupy import cublaslt as lt  # noqa: E402
 from tensorflow_lite_clone.backends.cupy import gemm, gemm_plan  # noqa: E402
+from tensorflow_lite_clone.backends.cupy.tuning import tuning  # noqa: E402
 from tensorflow_lite_clone.core.flags import flags  # noqa: E402
 from tests.kernels.gpu import Laid, check, needs_gpu  # noqa: E402
 from tests.kernels.host_blas import CUPY, Model, gelu, gelu_slope, on_host  # noqa: E402
@@ -169,14 +170,14 @@ def test_a_plan_is_made_once(model: Model) -> None:
 
 
 def test_plans_are_forgotten(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plan, "MOST_PLANS", 3)
+    monkeypatch.setattr(tuning, "gemm_plans", 3)
     for n in range(1, 9):
         gemm.matmul(on_host(drawn((n, 3), np.float32)), on_host(drawn((3, 2), np.float32)))
     assert len(gemm.plans) == 3
 
 
 def test_large_batches(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plan, "MOST_MATRICES", 3)
+    monkeypatch.setattr(tuning, "gemm_matrices", 3)
     for shapes in (((7, 2, 5), (7, 5, 3)), ((6, 2, 5), (6, 5, 1)), ((2, 5), (4, 5, 3))):
         gemm.plans.clear()
         x, y, bias, addend, z = pairs(shapes, np.float64, on_host)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
+from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
 _FILE = "attention_sm90.cu"
 _FORWARD = Kernel(
@@ -20,7 +21,6 @@ _BACKWARD = Kernel(
     "attention_backward_sm90",
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
-CACHED = 16 << 20  # bytes of L2 that what passes by may take
 _SHORT = 64  # rows and columns that the others do in one tile, sooner
 _PANEL = 64  # columns that lie together in shared memory
 
@@ -124,7 +124,7 @@ def depth_of(call: Any) -> int:
 def _section(call: Any) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, CACHED // (4 * depth_of(call) * longest))
+    return max(1, tuning.attention_l2_bytes // (4 * depth_of(call) * longest))
 
 
 def _forward_tiles(depth: int) -> tuple[int, int, int, int]:

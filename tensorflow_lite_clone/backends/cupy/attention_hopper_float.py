@@ -11,6 +11,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.cupy import attention_hopper as hopper
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
+from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
 _SPLIT = Kernel("attention_float_sm90.cu", "attention_split_sm90", params=("D", "WITH_DELTA"))
 _FORWARD = Kernel(
@@ -151,4 +152,4 @@ def _split(x: Any, depth: int, delta: tuple = (), groups: int = 1, size: int = 0
 def _section(call: Any, depth: int) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, hopper.CACHED // (8 * depth * longest))
+    return max(1, tuning.attention_l2_bytes // (8 * depth * longest))
