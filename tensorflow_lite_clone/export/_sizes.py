@@ -11,10 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._expressions import COMPARISONS, Expression
 
 
-class _Infinity(float):
+class Infinity(float):
     """No bound, which prints as PyTorch's does."""
 
     def __repr__(self) -> str:
@@ -22,15 +22,15 @@ class _Infinity(float):
 
     __str__ = __repr__
 
-    def __neg__(self) -> _Infinity:
-        return _Infinity(float.__neg__(self))
+    def __neg__(self) -> Infinity:
+        return Infinity(float.__neg__(self))
 
 
-int_oo = _Infinity("inf")
+int_oo = Infinity("inf")
 LANES = 4
 #: By how much the sizes of other lanes differ from the example's; dimensions take turns.
 _STEPS = ((1, 3, 6), (2, 5, 3), (3, 1, 8), (4, 7, 2), (5, 2, 9), (6, 9, 1))
-_COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 class Guard(NamedTuple):
@@ -187,12 +187,8 @@ class Sizes:
         if known is not None:
             return known
         one, two = left.value(self.lanes[0]), right.value(self.lanes[0])
-        found = bool(getattr(one, f"__{_COMPARISONS[operator]}__")(two))
-        if not found:
-            operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[
-                operator
-            ]
-        self.require(left, operator, right)
+        found = bool(COMPARISONS[operator](one, two))
+        self.require(left, operator if found else _NEGATED[operator], right)
         return found
 
     def require(self, left: Expression, operator: str, right: Expression) -> None:

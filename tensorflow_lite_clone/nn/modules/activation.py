@@ -423,11 +423,8 @@ class MultiheadAttention(Module):
             shapes["v_proj_weight"] = (embed_dim, self.vdim)
             names = ["q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_weight"]
         for name in names:
-            shape = shapes[name]
-            value = None if shape is None else Parameter(empty(shape, **where))
-            self.register_parameter(name, value)
-        value = Parameter(empty(3 * embed_dim, **where)) if bias else None
-        self.register_parameter("in_proj_bias", value)
+            self._register_empty(name, shapes[name], **where)
+        self._register_empty("in_proj_bias", 3 * embed_dim if bias else None, **where)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **where)
         for name in ("bias_k", "bias_v"):  # PyTorch registers them only if there are any
             setattr(self, name, Parameter(empty(1, 1, embed_dim, **where)) if add_bias_kv else None)

@@ -101,7 +101,7 @@ def tones(most: int, fewer: int, bins: int) -> Space:
 class _Policy(Module):
     """What the policies share: how steps are drawn and applied."""
 
-    shown: tuple[str, ...] = ()
+    repr_fields: tuple[str, ...] = ()
 
     def __init__(self, interpolation: Any, fill: Any) -> None:
         super().__init__()
@@ -133,7 +133,8 @@ class _Policy(Module):
         return apply(img, name, strength, self.interpolation, self.fill_of(img))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)}' for n in self.shown)})"
+        fields = [f"{name}={getattr(self, name)}" for name in self.repr_fields]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 class AutoAugment(_Policy):
@@ -143,7 +144,7 @@ class AutoAugment(_Policy):
     was outside.
     """
 
-    shown = ("policy", "fill")
+    repr_fields = ("policy", "fill")
 
     def __init__(
         self,
@@ -180,11 +181,11 @@ class AutoAugment(_Policy):
         """The picture after one of the policies."""
         number, chances, signs = self.get_params(len(self.policies))
         space = self.space(img)
-        for index, (name, p, place) in enumerate(self.policies[number]):
+        for index, (name, p, level) in enumerate(self.policies[number]):
             if chances[index] > p:
                 continue
             strengths, signed = space[name]
-            strength = strengths[place] if strengths and place is not None else 0.0
+            strength = strengths[level] if strengths and level is not None else 0.0
             if signed and not signs[index]:
                 strength = -strength
             img = self.stepped(img, name, strength)
@@ -194,11 +195,11 @@ class AutoAugment(_Policy):
 class _Drawn(_Policy):
     """Policies that draw what is done from all that can be done."""
 
-    def draw(self, img: Any, space: Space, place: Callable[[], int]) -> Any:
-        """The picture after a random step; `place` gives its strength's place in the list."""
+    def draw(self, img: Any, space: Space, level: Callable[[], int]) -> Any:
+        """The picture after a random step; `level` gives its strength's number in the list."""
         name = list(space)[integer(0, len(space))]
         strengths, signed = space[name]
-        strength = strengths[place()] if strengths else 0.0
+        strength = strengths[level()] if strengths else 0.0
         if signed and self.negative():
             strength = -strength
         return self.stepped(img, name, strength)
@@ -210,7 +211,7 @@ class RandAugment(_Drawn):
     The strength is `magnitude` of `num_magnitude_bins`. PIL images, or uint8 tensors.
     """
 
-    shown = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
+    repr_fields = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -246,7 +247,7 @@ class TrivialAugmentWide(_Drawn):
     PIL images, or uint8 tensors.
     """
 
-    shown = ("num_magnitude_bins", "interpolation", "fill")
+    repr_fields = ("num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -283,7 +284,7 @@ class AugMix(_Drawn):
     PIL images, or uint8 tensors (..., C, H, W).
     """
 
-    shown = (
+    repr_fields = (
         "severity",
         "mixture_width",
         "chain_depth",

@@ -21,6 +21,8 @@ from tensorflow_lite_clone.tensor import Tensor
 _FILE = Path(__file__).parent / "aten.txt"
 #: Binary operations that take numbers for tensors.
 _NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide floor_divide".split())
+#: Operations that PyTorch tells nothing about pinned memory.
+_UNPINNED = frozenset(["to", "_to_copy"])
 _REQUIRED = object()
 
 
@@ -40,6 +42,18 @@ class Call(NamedTuple):
     overload: str
     args: tuple
     kwargs: dict[str, Any]
+
+    def with_placement(self, device: Device) -> Call:
+        """The call as PyTorch has it of an operation that makes a tensor: where, and not pinned.
+
+        `device` is that of tensors which are made without one, and like no other.
+        """
+        names = [each.name for each in arguments_of(self.name, self.overload)]
+        if "pin_memory" not in names:
+            return self
+        given = {} if any([isinstance(x, Tensor) for x in self.args]) else {"device": device}
+        given.update({} if self.name in _UNPINNED else {"pin_memory": False}, **self.kwargs)
+        return self._replace(kwargs={name: given[name] for name in names if name in given})
 
 
 def _default(text: str) -> Any:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from math import floor, inf, isfinite
+from math import floor, inf, isfinite, prod
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
@@ -27,30 +28,19 @@ WIDEST_FIXED_RATIO = 1000.0
 PLAIN_CLASSES = frozenset({"Tensor", "Parameter", "Buffer"})
 
 
-class PrintOptions:
+_DEFAULT = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80}
+PROFILES: dict[str, dict[str, Any]] = {
+    "default": _DEFAULT,
+    "short": {**_DEFAULT, "precision": 2, "edgeitems": 2},
+    "full": {**_DEFAULT, "threshold": inf},
+}
+
+
+class PrintOptions(SimpleNamespace):
     """The options all printing obeys; change them with `set_printoptions`."""
 
-    __slots__ = ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
 
-    def __init__(self) -> None:
-        self.precision: int = 4
-        self.threshold: float = 1000
-        self.edgeitems: int = 3
-        self.linewidth: int = 80
-        self.sci_mode: bool | None = None
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"PrintOptions({fields})"
-
-
-PRINT_OPTS = PrintOptions()
-
-PROFILES: dict[str, dict[str, Any]] = {
-    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
-    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
-    "full": {"precision": 4, "threshold": inf, "edgeitems": 3, "linewidth": 80},
-}
+PRINT_OPTS = PrintOptions(**_DEFAULT, sci_mode=None)
 
 
 def set_printoptions(
@@ -88,7 +78,7 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """The options in force, as keyword arguments for `set_printoptions`."""
-    return {name: getattr(PRINT_OPTS, name) for name in PrintOptions.__slots__}
+    return dict(vars(PRINT_OPTS))
 
 
 @contextmanager
@@ -227,10 +217,7 @@ def _contents(
     data: Any, shape: Sequence[int], dtype: Any, indent: int, fetch: Callable[[Any], Any]
 ) -> str:
     """The elements of a tensor that has some, in brackets (none around a scalar)."""
-    size = 1
-    for length in shape:
-        size *= length
-    summarised = bool(shape) and size > PRINT_OPTS.threshold
+    summarised = bool(shape) and prod(shape) > PRINT_OPTS.threshold
     if summarised and PRINT_OPTS.edgeitems <= 0:
         return "[...]"
     values = _edges(data, shape, fetch) if summarised else fetch(data).tolist()
@@ -359,13 +346,13 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
     return text
 
 
-def contents_text(tensor: Tensor, indent: int) -> str:
-    """The elements of a Tensor alone, as `tensor_repr` shows them."""
-    if 0 in tensor.shape:
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements of a tensor alone as `repr` shows them, lines `indent` spaces in."""
+    if 0 in self.shape:
         return "[]"
-    storage = tensor._storage
-    shape = tuple(tensor.shape)
-    return _contents(storage.array, shape, tensor.dtype, indent, storage.backend.numbers)
+    storage = self._storage
+    shape = tuple(self.shape)
+    return _contents(storage.array, shape, self.dtype, indent, storage.backend.numbers)
 
 
 def tensor_format(tensor: Tensor, format_spec: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.forwarding import inner_parameters
+from tensorflow_lite_clone.core.forwarding import MISSING, Parameters, inner_parameters
 from tensorflow_lite_clone.core.interception import Passed, add
 from tensorflow_lite_clone.core.public import EXPORTS, SHARED
 from tensorflow_lite_clone.core.signature import classes
@@ -145,9 +145,33 @@ def _passed(name: str) -> Passed:
     names = tuple(PARAMETERS.get(name, "").split())
 
     def bound(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        return inner_parameters(function).bound(args, kwargs, names)
+        return _bound(inner_parameters(function), args, kwargs, names)
 
     return one_by_one if name == "einsum" else bound
+
+
+def _bound(
+    own: Parameters, args: tuple, kwargs: dict[str, Any], names: tuple[str, ...]
+) -> tuple[tuple, dict[str, Any]]:
+    """All arguments of a call: those without defaults by position, others by keyword.
+
+    `names` are the parameters that count, in order, without any all; those before a star, if
+    there is one, are by position. Arguments that do not fit are given back as they are.
+    """
+    defaults = own.all_defaults()
+    names = names or (*own.positional, *own.keywords)
+    values = {**dict(zip(own.positional, args)), **kwargs}
+    if "*" in names:
+        count = names.index("*")
+        required = list(names[:count])
+        names = (*required, *names[count + 1 :])
+    else:
+        required = [name for name in names if defaults.get(name, MISSING) is MISSING]
+    if not {*required} <= {*values} <= {*names}:
+        return args, kwargs
+    positional = (*[values.pop(name) for name in required], *args[len(own.positional) :])
+    rest = [name for name in names if name not in required]
+    return positional, {name: values.get(name, defaults[name]) for name in rest}
 
 
 def one_by_one(function: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:

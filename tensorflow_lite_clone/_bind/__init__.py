@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import storage
-from tensorflow_lite_clone.core import interception, overridable
+from tensorflow_lite_clone._bind import overridable
+from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.tensor import Tensor
 
