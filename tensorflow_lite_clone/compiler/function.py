@@ -343,8 +343,8 @@ class Compiled(Wrapper):
         if entry.copied:
             leaves: list[Any] = []
             rebuild = flatten(call, leaves)
-            held = {id(tensors[i]) for i in entry.mutated}
-            call = rebuild(iter([x if id(x) in held else _copy_of(x) for x in leaves]))
+            mutated = {id(tensors[i]) for i in entry.mutated}
+            call = rebuild(iter([x if id(x) in mutated else _copy_of(x) for x in leaves]))
         inside.active, inside.trace = True, trace
         try:
             with trace:

@@ -48,9 +48,9 @@ def lies_last(x: Any, w: Any, channels: int, groups: int, tensor: bool) -> bool:
     """
     if is_last(x) or is_last(w):
         return True
-    alone = groups > 1 and w.shape[1] == 1
+    depthwise = groups > 1 and w.shape[1] == 1
     whole = channels * x.itemsize % 16 == 0
-    return flags.free_layouts and tensor and whole and x.ndim == 4 and not alone
+    return flags.free_layouts and tensor and whole and x.ndim == 4 and not depthwise
 
 
 def spatial(x: Any) -> Any:

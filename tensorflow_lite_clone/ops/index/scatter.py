@@ -76,11 +76,11 @@ def _scatter_operands(
     fits = all([n <= m or d == axis for d, (n, m) in enumerate(zip(places, shape))])
     if src is not None:
         src = as_line(src)
-        held = src._storage.physical.shape
-        if not fits or any([n > m for n, m in zip(places, held)]):
+        src_shape = src._storage.physical.shape
+        if not fits or any([n > m for n, m in zip(places, src_shape)]):
             raise RuntimeError(
                 f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
-                f"dimension {dim} and to be no larger size than src {list(held)}"
+                f"dimension {dim} and to be no larger size than src {list(src_shape)}"
             )
         src = leading(src, places)
     elif not fits:

@@ -52,11 +52,11 @@ class Cholesky(Op):
 
         Symmetrized, since A moves as a symmetric matrix only.
         """
-        turned, g = (out0, adjoint(F, g)) if upper else (adjoint(F, out0), g)
-        inner = F.matmul(turned, g)
+        conjugated, g = (out0, adjoint(F, g)) if upper else (adjoint(F, out0), g)
+        inner = F.matmul(conjugated, g)
         inner = 0.5 * (F.tril(inner) + adjoint(F, F.tril(inner, k=-1)))
-        half = F.solve_triangular(turned, inner, upper=True, unitriangular=False)
-        half = F.solve_triangular(turned, adjoint(F, half), upper=True, unitriangular=False)
+        half = F.solve_triangular(conjugated, inner, upper=True, unitriangular=False)
+        half = F.solve_triangular(conjugated, adjoint(F, half), upper=True, unitriangular=False)
         return adjoint(F, half)
 
 

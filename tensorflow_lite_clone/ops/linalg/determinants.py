@@ -88,8 +88,8 @@ class Inv(Op):
 
 @composite
 def inv_backward(F, g, y):
-    turned = adjoint(F, y)
-    return -F.matmul(F.matmul(turned, g), turned)
+    adjoint_y = adjoint(F, y)
+    return -F.matmul(F.matmul(adjoint_y, g), adjoint_y)
 
 
 @public("torch", "method")

@@ -287,9 +287,9 @@ def _presummed(x: Tensor, labels: list, needed: set) -> tuple[Tensor, list]:
     return x, [label for label in labels if label in needed]
 
 
-def _unsqueezed(x: Tensor, labels: list, wanted: list) -> Tensor:
+def _unsqueezed(x: Tensor, labels: list, targets: list) -> Tensor:
     """`x` with a last axis of length one for every wanted label that it lacks."""
-    for label in wanted:
+    for label in targets:
         if label not in labels:
             x = x.unsqueeze(-1)
     return x

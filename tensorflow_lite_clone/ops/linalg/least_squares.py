@@ -47,14 +47,14 @@ class LeastSquares(Op):
         return x, F.sum(kept, axis=-1, dtype=F.int64), s
 
     def backward(F, g, a, b, out0, *, rcond, needs):
-        turned = adjoint(F, a)
-        gb = F.least_squares(turned, g, rcond=rcond)[0]
+        adjoint_a = adjoint(F, a)
+        gb = F.least_squares(adjoint_a, g, rcond=rcond)[0]
         if not needs[0]:
             return None, gb
         inner = F.least_squares(a, gb, rcond=rcond)[0]
-        outer = F.least_squares(turned, out0, rcond=rcond)[0]
+        outer = F.least_squares(adjoint_a, out0, rcond=rcond)[0]
         ga = F.matmul(b - F.matmul(a, out0), adjoint(F, inner))
-        ga = ga + F.matmul(outer, adjoint(F, g - F.matmul(turned, gb)))
+        ga = ga + F.matmul(outer, adjoint(F, g - F.matmul(adjoint_a, gb)))
         return ga - F.matmul(gb, adjoint(F, out0)), gb
 
 

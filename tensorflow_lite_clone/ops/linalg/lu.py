@@ -55,10 +55,10 @@ class LuFactor(Op):
         m, n = out0.shape[-2:]
         k = min(m, n)
         square, gl, gu = out0[..., :k, :k], F.tril(g, k=-1), F.triu(g)
-        turned = adjoint(F, square)  # Lᴴ above its diagonal, Uᴴ up to it
+        transposed = adjoint(F, square)  # Lᴴ above its diagonal, Uᴴ up to it
         one = F.eye(k, dtype=g.dtype)
-        inner_l = F.matmul(F.triu(turned, k=1) + one, gl[..., :k, :k])
-        inner_u = F.matmul(gu[..., :k, :k], F.tril(turned))
+        inner_l = F.matmul(F.triu(transposed, k=1) + one, gl[..., :k, :k])
+        inner_u = F.matmul(gu[..., :k, :k], F.tril(transposed))
         if n > k:
             inner_l = inner_l - F.matmul(gu[..., k:], adjoint(F, out0[..., k:]))
         if m > k:
@@ -67,7 +67,9 @@ class LuFactor(Op):
         columns = [_over_upper(F, square, inner)]
         if n > k:
             columns.append(gu[..., k:])
-        gx = F.solve_triangular(turned, F.concat(columns, axis=-1), upper=True, unitriangular=True)
+        gx = F.solve_triangular(
+            transposed, F.concat(columns, axis=-1), upper=True, unitriangular=True
+        )
         if m > k:
             gx = F.concat([gx, _over_upper(F, square, gl[..., k:, :])], axis=-2)
         order = F.argsort(F.lu_permutation(out1, size=m), axis=-1)[..., None]

@@ -84,12 +84,12 @@ def norm_backward(F, g, x, y, *, ord, axis):
 def _cast(name: str, input: Tensor, dtype: DType | None) -> Tensor:
     """`input` in `dtype`, which must be of the same kind, real or complex."""
     if dtype is not None and dtype.kind not in "fc":
-        wanted = "floating point or complex"
+        expected = "floating point or complex"
     elif dtype is not None and (dtype.kind == "c") != (input.dtype.kind == "c"):
-        wanted = "complex for complex inputs" if dtype.kind == "f" else "real for real inputs"
+        expected = "complex for complex inputs" if dtype.kind == "f" else "real for real inputs"
     else:
         return with_dtype(input, dtype)
-    raise RuntimeError(f"linalg.{name}: dtype should be {wanted}, but got {dtype.short_name}")
+    raise RuntimeError(f"linalg.{name}: dtype should be {expected}, but got {dtype.short_name}")
 
 
 @public("linalg")

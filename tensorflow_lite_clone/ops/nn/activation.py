@@ -236,8 +236,8 @@ def rrelu(
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum()) if input._storage.backend.has_values else 0
-    drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
-    slopes[negative] = drawn.to(slopes.dtype)
+    noise = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
+    slopes[negative] = noise.to(slopes.dtype)
     return input.mul_(slopes) if inplace else (stepwise(input) * slopes).contiguous()
 
 

@@ -94,8 +94,8 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
         )
     if output_size is None:
         raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
-    several = isinstance(output_size, (list, tuple))
-    values = list(output_size) if several else [output_size] * ndim
+    is_sequence = isinstance(output_size, (list, tuple))
+    values = list(output_size) if is_sequence else [output_size] * ndim
     if len(values) != ndim:
         raise RuntimeError(f"{name}: output_size must be {ndim}")
     kept = [n if value is None else value for n, value in zip(shape[-ndim:], values)]

@@ -56,8 +56,8 @@ def _keep(F: Any, x: Any, p: float) -> Any:
     if F.backend.is_contiguous(x) or 0 in strides:
         return source.dropout_mask(p, x.shape, x.dtype)
     order = sorted(range(x.ndim), key=lambda axis: -strides[axis])
-    drawn = source.dropout_mask(p, tuple([x.shape[axis] for axis in order]), x.dtype)
-    return F.permute_dims(drawn, tuple([order.index(axis) for axis in range(x.ndim)]))
+    mask = source.dropout_mask(p, tuple([x.shape[axis] for axis in order]), x.dtype)
+    return F.permute_dims(mask, tuple([order.index(axis) for axis in range(x.ndim)]))
 
 
 def _noise(input: Tensor, features: bool, p: float) -> Tensor:

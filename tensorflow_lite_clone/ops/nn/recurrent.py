@@ -154,10 +154,10 @@ def _lstm_steps(
     inputs = F.matmul(x, F.matrix_transpose(w_ih))
     if bias is not None:
         inputs = inputs + bias
-    turned = F.matrix_transpose(w_hh)
+    transposed = F.matrix_transpose(w_hh)
     found = []
     for step in _order(x, backwards):
-        gates = inputs[step, ...] + F.matmul(h, turned)
+        gates = inputs[step, ...] + F.matmul(h, transposed)
         before = h, c
         h, c = F.lstm_cell_step(gates, c)
         found.append((gates, *before, c, h))

@@ -235,7 +235,7 @@ def broadcasts_to(shape: tuple, target: tuple) -> bool:
     extra = len(target) - len(shape)
     if extra < 0:
         return False
-    return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
+    return all([size in (1, target_size) for size, target_size in zip(shape, target[extra:])])
 
 
 _READ_ONE = """

@@ -36,11 +36,11 @@ gt = _comparison("gt", "greater", ">", "greater")
 ge = _comparison("ge", "greater_equal", ">=", "greater_equal")
 
 
-def _extreme(name: str, mine: Any, theirs: Any, document: str) -> Any:
+def _extreme(name: str, grad_x: Any, grad_y: Any, document: str) -> Any:
     return binary(
         name,
-        x=mine,
-        y=theirs,
+        x=grad_x,
+        y=grad_y,
         refuses="c",
         numbers=False,
         inplace=(),

@@ -213,11 +213,11 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
     if backend.is_contiguous(array):
         check_writable(array)
         direct = not (backend.batched or hooks.around_write)
-        drawn = draw(source.into(array) if direct else source, array.shape, array.dtype)
-        if drawn is array:
+        samples = draw(source.into(array) if direct else source, array.shape, array.dtype)
+        if samples is array:
             storage.bump()
         else:
-            write(target, drawn)
+            write(target, samples)
     else:
         check_writable(array)
         part = backend.F.permute_dims(array, _memory_order(backend, array))
@@ -362,8 +362,8 @@ def bernoulli(
     storage = input._storage
     array = storage.array
     source = source_of(generator, storage.backend)
-    drawn = source.bernoulli(array if p is None else p, array.shape, array.dtype)
-    return _sampled(drawn, "BernoulliBackward0", input)
+    samples = source.bernoulli(array if p is None else p, array.shape, array.dtype)
+    return _sampled(samples, "BernoulliBackward0", input)
 
 
 @public("torch", "method")
@@ -417,8 +417,8 @@ def normal(
     if isinstance(std, Tensor) and not holds((std < 0).logical_not()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
-    drawn = (noise * std + mean).detach()
+    samples = (noise * std + mean).detach()
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    if {x._storage.backend for x in given} != {drawn._storage.backend}:
-        drawn, *given = together((drawn, *given), Sampled)
-    return _sampled(drawn._storage.array, "NormalBackward3", *given)
+    if {x._storage.backend for x in given} != {samples._storage.backend}:
+        samples, *given = together((samples, *given), Sampled)
+    return _sampled(samples._storage.array, "NormalBackward3", *given)

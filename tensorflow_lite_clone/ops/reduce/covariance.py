@@ -22,9 +22,9 @@ def _checked_weights(name: str, weights: Tensor, count: int, integral: bool) -> 
             f"{weights.ndim} dimensions"
         )
     if (weights.dtype.kind in "iu") is not integral:
-        wanted = "an integral" if integral else "a floating point"
+        expected = "an integral" if integral else "a floating point"
         raise RuntimeError(
-            f"cov(): expected {name} to have {wanted} dtype but got {name} with "
+            f"cov(): expected {name} to have {expected} dtype but got {name} with "
             f"{weights.dtype.short_name} dtype"
         )
     if weights.numel() != count:

@@ -46,8 +46,8 @@ class Cat(Op):
         before = (slice(None),) * axis
         grads = []
         start = 0
-        for size, wanted in zip(sizes, needs):
-            grads.append(g[(*before, slice(start, start + size))] if wanted else None)
+        for size, need in zip(sizes, needs):
+            grads.append(g[(*before, slice(start, start + size))] if need else None)
             start += size
         return tuple(grads)
 
@@ -68,7 +68,7 @@ class Stack(Op):
 
     def backward(F, g, *, axis, needs):
         before = (slice(None),) * axis
-        return tuple([g[(*before, i, ...)] if wanted else None for i, wanted in enumerate(needs)])
+        return tuple([g[(*before, i, ...)] if need else None for i, need in enumerate(needs)])
 
 
 def _tensors(name: str, tensors: Any) -> list:

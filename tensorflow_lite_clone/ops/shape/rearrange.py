@@ -44,8 +44,8 @@ class RepeatInterleave(Op):
         return F.repeat(x, repeats, axis=axis)
 
     def backward_x(F, g, *, repeats, axis, shape):
-        apart = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
-        return F.sum(F.reshape(g, apart), axis=axis + 1)
+        expanded = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
+        return F.sum(F.reshape(g, expanded), axis=axis + 1)
 
 
 class Roll(Op):
@@ -322,9 +322,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     rest = list(shape[:-1])
     for dim in sorted((first, second)):
         rest.insert(dim, size)
-    wanted = tuple(rest)
-    parameters = {"offset": offset, "dim1": first, "dim2": second, "shape": wanted}
-    return apply(Embed, input, view=Diagonal, parameters=parameters, shape=wanted)
+    dims = tuple(rest)
+    parameters = {"offset": offset, "dim1": first, "dim2": second, "shape": dims}
+    return apply(Embed, input, view=Diagonal, parameters=parameters, shape=dims)
 
 
 @public("torch", "method")

@@ -126,9 +126,9 @@ class FoldWindows(Op):
         windows = F.moveaxis(g, -1, axis + 1)
         outer = (_ALL,) * axis
         for number, first in enumerate(range(0, size, step)):
-            piece = windows[(*outer, _ALL, slice(first, first + step))]
-            part = lines[(*outer, slice(number, number + count), slice(piece.shape[axis + 1]))]
-            F.backend.write(part, part + piece)
+            block = windows[(*outer, _ALL, slice(first, first + step))]
+            part = lines[(*outer, slice(number, number + count), slice(block.shape[axis + 1]))]
+            F.backend.write(part, part + block)
         line = F.reshape(lines, (*before, blocks * step, *after))
         return F.copy(line[(*outer, slice(length))]) if blocks * step > length else line
 
@@ -248,13 +248,13 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     own = offset_of(storage)
     start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
     itemsize = array.dtype.itemsize
-    held = bytes_of_memory(storage)
+    available = bytes_of_memory(storage)
     needed = (start + extent(shape, strides)) * itemsize
-    if start < 0 or (0 not in shape and needed > held):
+    if start < 0 or (0 not in shape and needed > available):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start}, "
             f"and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
-            f"storage of size {held}"
+            f"storage of size {available}"
         )
     source = (array.shape, backend.strides(array))
     output = apply_view(
@@ -352,40 +352,40 @@ def tensor_split(
     indices: Any = None, sections: Any = None,
 ) -> tuple:  # fmt: skip
     """Views of nearly equal size, their number given, or the places where to split."""
-    wanted = indices_or_sections
-    if wanted is None:
-        wanted = sections if indices is None else indices
+    splits = indices_or_sections
+    if splits is None:
+        splits = sections if indices is None else indices
     shape, axis = _place("tensor_split", input, dim)
-    if isinstance(wanted, Tensor):
-        wanted = wanted.tolist()
+    if isinstance(splits, Tensor):
+        splits = splits.tolist()
     size = shape[axis]
-    if not isinstance(wanted, (tuple, list)):
-        count = whole_number("wanted", wanted)
+    if not isinstance(splits, (tuple, list)):
+        count = whole_number("wanted", splits)
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
         bounds = [i * (size // count) + min(i, size % count) for i in range(count + 1)]
         pairs = list(zip(bounds, bounds[1:]))
     else:
-        places = list(sizes_of((tuple(wanted),), "indices"))
+        places = list(sizes_of((tuple(splits),), "indices"))
         pairs = list(zip([0, *places], [*places, size]))
     return tuple([_sliced(input, axis, slice(start, stop)) for start, stop in pairs])
 
 
-def _divided(name: str, input: Any, wanted: Any, axis: int, least: int) -> tuple:
+def _divided(name: str, input: Any, splits: Any, axis: int, least: int) -> tuple:
     shape = storage_of(name, input).physical.shape
     if len(shape) < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension"
             f"{'s' if least > 1 else ''}, but got a tensor with {len(shape)} dimensions!"
         )
-    if not isinstance(wanted, (tuple, list)):
-        count = whole_number("wanted", wanted)
+    if not isinstance(splits, (tuple, list)):
+        count = whole_number("wanted", splits)
         if count <= 0 or shape[axis] % count:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {axis}, but the size of the "
                 f"dimension {shape[axis]} is not divisible by the split_size {count}!"
             )
-    return tensor_split(input, wanted, axis)
+    return tensor_split(input, splits, axis)
 
 
 @public("torch", "method")

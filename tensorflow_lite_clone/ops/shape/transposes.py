@@ -45,8 +45,8 @@ def adjoint(input: Tensor) -> Tensor:
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
             f"{ndim}-D tensor."
         )
-    turned = _get_mT(input)
-    return turned.conj() if input.dtype.is_complex else turned
+    transposed = _get_mT(input)
+    return transposed.conj() if input.dtype.is_complex else transposed
 
 
 def _get_H(self: Tensor) -> Tensor:

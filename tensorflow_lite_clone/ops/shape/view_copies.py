@@ -107,16 +107,16 @@ def as_strided_scatter(
     """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
     shape = storage_of("as_strided_scatter", input).physical.shape
     expect_tensor("as_strided_scatter", src, "src", 2)
-    wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
-    slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
-    if src._storage.physical.shape != wanted:
+    sizes, strides = sizes_of((size,)), sizes_of((stride,), "stride")
+    slices.as_strided(input, sizes, strides, storage_offset)  # raises for what does not fit
+    if src._storage.physical.shape != sizes:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src.shape)}, slice size = {list(wanted)}"
+            f"{list(src.shape)}, slice size = {list(sizes)}"
         )
     dense = contiguous_strides(shape)
     parameters = {
-        "shape": wanted,
+        "shape": sizes,
         "strides": strides,
         "offset": storage_offset or 0,
         "source": (shape, dense),
@@ -143,14 +143,14 @@ def slice_inverse(
 @public("method")
 def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
     """The sum over those dimensions along which a tensor of shape `size` would be expanded."""
-    wanted, shape = sizes_of(args, "size", size), self._storage.physical.shape
-    offset = len(shape) - len(wanted)
-    if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
-        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
-    axes = reduced_axes(shape, wanted)
-    if not wanted:
+    sizes, shape = sizes_of(args, "size", size), self._storage.physical.shape
+    offset = len(shape) - len(sizes)
+    if offset < 0 or any([n != m and n != 1 for n, m in zip(sizes, shape[offset:])]):
+        raise RuntimeError(f"size {{{list(sizes)}}} is not expandable to size {{{list(shape)}}}.")
+    axes = reduced_axes(shape, sizes)
+    if not sizes:
         return self.sum()
-    return views.view(self.sum(axes, True), wanted) if axes else self
+    return views.view(self.sum(axes, True), sizes) if axes else self
 
 
 @public("torch")
