@@ -84,9 +84,7 @@ def __dlpack__(
     DLPack lacks, another device with ``copy=False``.
     """
     if self.requires_grad:
-        raise BufferError(
-            "Can't export tensors that require gradient, use tensor.detach()"
-        )
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_cpu and stream is not None:
         if not is_int(stream):
             raise TypeError(f"stream must be int or None, not {type(stream).__name__}")

@@ -19,6 +19,7 @@ from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.index._indexing import Flip
 from tensorflow_lite_clone.ops.index.gather import index_select
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.shape._views import Embed, number_of, storage_of
 from tensorflow_lite_clone.ops.shape.slices import Diagonal, diagonal
 from tensorflow_lite_clone.ops.shape.views import reshape, transpose
@@ -352,7 +353,7 @@ def _triangle_indices(
             raise RuntimeError(f"{word} must be non-negative, got {length}")
     kind = int64 if dtype is None else as_dtype(dtype)
     if kind.kind not in "iu":
-        raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
+        refuse(f"{name}_indices", kind)
     expect_storage((row, col), 1)  # of the places that are looked at
     backend = backends.load(device)
     F = (backend if backend.has_values else backends.load("cpu")).F

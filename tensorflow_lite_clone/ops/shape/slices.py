@@ -22,7 +22,6 @@ from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -425,7 +424,6 @@ unbind_method = public("method")(_unbind)
 def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Tensor:
     """A copy of `input` with `src` where the view ``op(x, **parameters)`` looks."""
     storage = input._storage
-    expect_tensor(f"{op.name}_scatter", src, "src", 2)
     have = storage.backend.F.run(op, storage.array, **parameters).shape
     if src._storage.physical.shape != have:
         raise RuntimeError(

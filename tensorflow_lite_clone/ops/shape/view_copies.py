@@ -14,8 +14,8 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_complex, view_as_real
+from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.ops.shape import rearrange, slices, views
 from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.ops.shape.slices import AsStrided
@@ -106,7 +106,6 @@ def as_strided_scatter(
 ) -> Tensor:
     """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
     shape = storage_of("as_strided_scatter", input).physical.shape
-    expect_tensor("as_strided_scatter", src, "src", 2)
     wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
     slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
     if src._storage.physical.shape != wanted:
