@@ -27,7 +27,7 @@ from tensorflow_lite_clone.ops.index._indexing import (
 from tensorflow_lite_clone.ops.index.assign import held_value
 from tensorflow_lite_clone.ops.index.getitem import expect_dtype, put_at
 from tensorflow_lite_clone.ops.pointwise._operands import as_number, cast
-from tensorflow_lite_clone.ops.shape._views import number_of, storage_of
+from tensorflow_lite_clone.ops.shape._views import number_of
 from tensorflow_lite_clone.ops.shape.slices import Slice, unbind
 from tensorflow_lite_clone.ops.shape.views import expand, reshape, transpose
 from tensorflow_lite_clone.tensor import Tensor
@@ -300,7 +300,7 @@ def _check_mask(name: str, mask: Tensor) -> None:
 @public("torch", "method")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy of `input` with one `value` wherever `mask`, broadcast, is true."""
-    shape = storage_of("masked_fill", input).physical.shape
+    shape = input._storage.physical.shape
     _check_mask("masked_fill_", mask)
     source = _fill_value("masked_fill_", input, value)
     x = input
@@ -332,7 +332,7 @@ def _check_broadcast(target: Tensor, mask: Tensor) -> None:
 @with_out
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in one dimension; both are broadcast."""
-    shape = storage_of("masked_select", input).physical.shape
+    shape = input._storage.physical.shape
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     common = broadcast_shapes(mask._storage.physical.shape, shape) or (1,)
@@ -376,7 +376,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @with_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not zero: one row of indices each, or a vector per dimension."""
-    storage = storage_of("nonzero", input)
+    storage = input._storage
     if as_tuple:
         return unbind(nonzero(as_line(input)), 1)
     expect_values("nonzero", input)
