@@ -11,14 +11,12 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.errors import DistStoreError
-
-__all__ = ["FileStore", "HashStore", "PrefixStore", "Store"]
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -108,7 +106,48 @@ class Store:
         return self
 
 
-class HashStore(Store):
+class _Locked(Store):
+    """A store that one process or thread at a time reads and changes as a mapping."""
+
+    def _locked(self) -> AbstractContextManager[MutableMapping[str, bytes]]:
+        """The mapping, for as long as nobody else has it."""
+        raise NotImplementedError
+
+    def set(self, key: str, value: str | bytes) -> None:
+        with self._locked() as values:
+            values[text(key)] = encoded(value)
+
+    def add(self, key: str, amount: int) -> int:
+        with self._locked() as values:
+            total = int(values.get(text(key), b"0")) + amount
+            values[key] = str(total).encode()
+            return total
+
+    def append(self, key: str, value: str | bytes) -> None:
+        with self._locked() as values:
+            values[text(key)] = values.get(key, b"") + encoded(value)
+
+    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
+        with self._locked() as values:
+            have, expected, desired = values.get(text(key)), encoded(expected), encoded(desired)
+            if have == expected or (have is None and not expected):
+                values[key] = desired
+            return values.get(key, expected)
+
+    def check(self, keys: Sequence[str]) -> bool:
+        with self._locked() as values:
+            return all(text(key) in values for key in keys)
+
+    def delete_key(self, key: str) -> bool:
+        with self._locked() as values:
+            return values.pop(text(key), None) is not None
+
+    def list_keys(self) -> list[str]:
+        with self._locked() as values:
+            return list(values)
+
+
+class HashStore(_Locked):
     """A store within one process, for its threads."""
 
     def __init__(self) -> None:
@@ -117,26 +156,10 @@ class HashStore(Store):
         self._changed = threading.Condition()
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, bytes]]:
+    def _locked(self) -> Iterator[dict[str, bytes]]:
         with self._changed:
             yield self._values
             self._changed.notify_all()
-
-    def set(self, key: str, value: str | bytes) -> None:
-        with self._changing() as values:
-            values[text(key)] = encoded(value)
-
-    def add(self, key: str, amount: int) -> int:
-        with self._changing() as values:
-            return _add(values, text(key), amount)
-
-    def append(self, key: str, value: str | bytes) -> None:
-        with self._changing() as values:
-            values[text(key)] = values.get(key, b"") + encoded(value)
-
-    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        with self._changing() as values:
-            return _compare_set(values, text(key), encoded(expected), encoded(desired))
 
     def wait_until(self, predicate: Callable[[dict[str, bytes]], bool], limit: timedelta) -> bool:
         """Wait until the values are as `predicate` wants them; whether they are."""
@@ -163,19 +186,11 @@ class HashStore(Store):
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         return self.values_of(keys, self.timeout)
 
-    def check(self, keys: Sequence[str]) -> bool:
+    def check(self, keys: Sequence[str]) -> bool:  # waiters do, who would wake each other
         return all(text(key) in self._values for key in keys)
 
-    def delete_key(self, key: str) -> bool:
-        with self._changing() as values:
-            return values.pop(text(key), None) is not None
 
-    def list_keys(self) -> list[str]:
-        with self._changed:
-            return list(self._values)
-
-
-class FileStore(Store):
+class FileStore(_Locked):
     """A store of the processes that share a file, which exists from now on.
 
     The file is a log of what was set and deleted, which every operation reads on from where it
@@ -193,13 +208,13 @@ class FileStore(Store):
         self._values: dict[str, bytes] = {}
         self._read = 0
         self._lock = threading.Lock()
-        with self._file():
+        with self._locked():
             pass
         if world_size > 0:
             weakref.finalize(self, _leave, self.path, world_size, os.getpid())
 
     @contextmanager
-    def _file(self) -> Iterator[_Log]:
+    def _locked(self) -> Iterator[_Log]:
         """The locked file, all of which has been read."""
         with self._lock, open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", 0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -209,46 +224,9 @@ class FileStore(Store):
             finally:
                 self._read = log.end
 
-    def set(self, key: str, value: str | bytes) -> None:
-        with self._file() as log:
-            log.set(text(key), encoded(value))
-
-    def add(self, key: str, amount: int) -> int:
-        with self._file() as log:
-            total = _add(self._values, text(key), amount)
-            log.set(key, self._values[key])
-            return total
-
-    def append(self, key: str, value: str | bytes) -> None:
-        with self._file() as log:
-            log.set(text(key), self._values.get(key, b"") + encoded(value))
-
-    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        with self._file() as log:
-            before = self._values.get(text(key))
-            value = _compare_set(self._values, key, encoded(expected), encoded(desired))
-            if self._values.get(key) != before:
-                log.set(key, value)
-            return value
-
-    def check(self, keys: Sequence[str]) -> bool:
-        with self._file():
-            return all(text(key) in self._values for key in keys)
-
-    def delete_key(self, key: str) -> bool:
-        with self._file() as log:
-            there = text(key) in self._values
-            if there:
-                log.delete(key)
-            return there
-
-    def list_keys(self) -> list[str]:
-        with self._file():
-            return list(self._values)
-
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         self.wait(keys)
-        with self._file():
+        with self._locked():
             return [self._values[key] for key in keys]
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
@@ -261,8 +239,8 @@ class FileStore(Store):
             pause = min(2 * pause, 0.05)
 
 
-class _Log:
-    """A locked file of records, and the values to which they lead up.
+class _Log(MutableMapping[str, bytes]):
+    """The values to which the records of a locked file lead up; what is changed is written there.
 
     A record is the lengths of the key and of the value, and these; the value of a deleted key has
     the length `DELETED`.
@@ -295,11 +273,20 @@ class _Log:
         size = os.fstat(self.file).st_size
         return os.pread(self.file, max(size - self.end, 0), self.end)
 
-    def set(self, key: str, value: bytes) -> None:
+    def __getitem__(self, key: str) -> bytes:
+        return self.values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __setitem__(self, key: str, value: bytes) -> None:
         self.values[key] = value
         self._write(key, len(value), value)
 
-    def delete(self, key: str) -> None:
+    def __delitem__(self, key: str) -> None:
         del self.values[key]
         self._write(key, self.DELETED, b"")
 
@@ -392,16 +379,3 @@ def late(keys: Sequence[str], timeout: timedelta) -> DistStoreError:
     return DistStoreError(
         f"wait timeout after {timeout // _MILLISECOND}ms, keys: {', '.join(keys)}"
     )
-
-
-def _add(values: dict[str, bytes], key: str, amount: int) -> int:
-    total = int(values.get(key, b"0")) + amount
-    values[key] = str(total).encode()
-    return total
-
-
-def _compare_set(values: dict[str, bytes], key: str, expected: bytes, desired: bytes) -> bytes:
-    have = values.get(key)
-    if have == expected or (have is None and not expected):
-        values[key] = desired
-    return values.get(key, expected)

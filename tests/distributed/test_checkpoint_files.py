@@ -20,6 +20,7 @@ import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone.distributed.checkpoint import _nested, _pickles, _shards
 from tests.device import DEVICE
 from tests.distributed import test_checkpoint_resharding as resharding
+from tests.distributed.flat_pieces import flat_shards
 from tests.distributed.process_groups import world
 
 with warnings.catch_warnings():
@@ -465,7 +466,7 @@ def test_pieces_of_flattened_tensors_as_boxes(shape):
         for stop in range(start, count + 1):
             piece = whole.flatten()[start:stop]
             marks = tlc.zeros(shape)
-            for offsets, local in _shards.flat_shards(shape, start, piece):
+            for offsets, local in flat_shards(shape, start, piece):
                 box = _shards.narrowed(whole, offsets, local.shape)
                 assert box.tolist() == local.tolist()
                 _shards.narrowed(marks, offsets, local.shape).add_(1)

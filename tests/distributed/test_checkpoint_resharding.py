@@ -19,6 +19,7 @@ from tensorflow_lite_clone.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
+from tests.distributed.flat_pieces import flat_shards
 from tests.distributed.process_groups import World, world
 
 SHAPES = {"matrix": (7, 5), "line": (11,), "cube": (3, 4, 5), "point": (), "nothing": (0, 3)}
@@ -54,7 +55,7 @@ class Pieces:
         """Pieces of the flattened tensor, of unequal lengths."""
         ends = [full.numel() * n * n // (size * size) for n in range(size + 1)]
         piece = full.flatten()[ends[rank] : ends[rank + 1]].clone()
-        return _shards.flat_shards(full.shape, ends[rank], piece)
+        return flat_shards(full.shape, ends[rank], piece)
 
     @staticmethod
     def grid(full, rank, size):

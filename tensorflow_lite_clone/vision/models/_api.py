@@ -43,17 +43,27 @@ class Weights:
 
 
 def imagenet(
-    file: str, num_params: int, *, min_size: tuple = (1, 1), crop_size: int = 224, **preset: Any
+    file: str, num_params: int, *, min_size: int = 1, size: int | None = None, **preset: Any
 ) -> Weights:
-    """Weights learned from ImageNet-1K; `preset` goes to `ImageClassification`."""
-    transforms = partial(ImageClassification, crop_size=crop_size, **preset)
-    return Weights(HOME + file, transforms, {"num_params": num_params, "min_size": min_size})
+    """Weights learned from ImageNet-1K; `preset` goes to `ImageClassification`.
+
+    Pictures are cropped to 224 x 224, or with `size` resized and cropped to it.
+    """
+    sizes = {"crop_size": 224} if size is None else {"crop_size": size, "resize_size": size}
+    return _weights(file, num_params, min_size, partial(ImageClassification, **{**sizes, **preset}))
 
 
-def coco(file: str, num_params: int, *, min_size: tuple = (1, 1), **preset: Any) -> Weights:
-    """Weights learned from COCO with Pascal VOC's classes; `preset` as above, for segmentation."""
-    transforms = partial(SemanticSegmentation, **preset)
-    return Weights(HOME + file, transforms, {"num_params": num_params, "min_size": min_size})
+bicubic = partial(imagenet, interpolation="bicubic")
+
+
+def coco(file: str, num_params: int) -> Weights:
+    """Weights learned from COCO with Pascal VOC's classes, for segmentation."""
+    return _weights(file, num_params, 1, partial(SemanticSegmentation, resize_size=520))
+
+
+def _weights(file: str, num_params: int, min_size: int, transforms: Callable[..., Any]) -> Weights:
+    meta = {"num_params": num_params, "min_size": (min_size, min_size)}
+    return Weights(HOME + file, transforms, meta)
 
 
 class WeightsEnum(Enum):

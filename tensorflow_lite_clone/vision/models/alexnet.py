@@ -13,7 +13,7 @@ __all__ = ["AlexNet", "AlexNet_Weights", "alexnet"]
 
 
 class AlexNet_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("alexnet-owt-7be5be79.pth", 61_100_840, min_size=(63, 63))
+    IMAGENET1K_V1 = imagenet("alexnet-owt-7be5be79.pth", 61_100_840, min_size=63)
     DEFAULT = IMAGENET1K_V1
 
 

@@ -29,30 +29,26 @@ __all__ = [
 
 
 class ConvNeXt_Base_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "convnext_base-6075fbad.pth", 88_591_464, min_size=(32, 32), resize_size=232
-    )
+    IMAGENET1K_V1 = imagenet("convnext_base-6075fbad.pth", 88_591_464, min_size=32, resize_size=232)
     DEFAULT = IMAGENET1K_V1
 
 
 class ConvNeXt_Large_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "convnext_large-ea097f82.pth", 197_767_336, min_size=(32, 32), resize_size=232
+        "convnext_large-ea097f82.pth", 197_767_336, min_size=32, resize_size=232
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class ConvNeXt_Small_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "convnext_small-0c510722.pth", 50_223_688, min_size=(32, 32), resize_size=230
+        "convnext_small-0c510722.pth", 50_223_688, min_size=32, resize_size=230
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class ConvNeXt_Tiny_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "convnext_tiny-983f1562.pth", 28_589_128, min_size=(32, 32), resize_size=236
-    )
+    IMAGENET1K_V1 = imagenet("convnext_tiny-983f1562.pth", 28_589_128, min_size=32, resize_size=236)
     DEFAULT = IMAGENET1K_V1
 
 

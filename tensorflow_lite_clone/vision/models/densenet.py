@@ -31,22 +31,22 @@ __all__ = [
 
 
 class DenseNet121_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("densenet121-a639ec97.pth", 7_978_856, min_size=(29, 29))
+    IMAGENET1K_V1 = imagenet("densenet121-a639ec97.pth", 7_978_856, min_size=29)
     DEFAULT = IMAGENET1K_V1
 
 
 class DenseNet161_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("densenet161-8d451a50.pth", 28_681_000, min_size=(29, 29))
+    IMAGENET1K_V1 = imagenet("densenet161-8d451a50.pth", 28_681_000, min_size=29)
     DEFAULT = IMAGENET1K_V1
 
 
 class DenseNet169_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("densenet169-b2777c0a.pth", 14_149_480, min_size=(29, 29))
+    IMAGENET1K_V1 = imagenet("densenet169-b2777c0a.pth", 14_149_480, min_size=29)
     DEFAULT = IMAGENET1K_V1
 
 
 class DenseNet201_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("densenet201-c1103571.pth", 20_013_928, min_size=(29, 29))
+    IMAGENET1K_V1 = imagenet("densenet201-c1103571.pth", 20_013_928, min_size=29)
     DEFAULT = IMAGENET1K_V1
 
 

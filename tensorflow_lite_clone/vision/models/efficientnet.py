@@ -12,7 +12,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._api import WeightsEnum, bicubic, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 from tensorflow_lite_clone.vision.ops.stochastic_depth import StochasticDepth
@@ -45,16 +45,12 @@ __all__ = [
 
 
 class EfficientNet_B0_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b0_rwightman-7f5810bc.pth", 5_288_548, interpolation="bicubic"
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b0_rwightman-7f5810bc.pth", 5_288_548)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B1_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b1_rwightman-bac287d4.pth", 7_794_184, crop_size=240, interpolation="bicubic"
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b1_rwightman-bac287d4.pth", 7_794_184, crop_size=240)
     IMAGENET1K_V2 = imagenet(
         "efficientnet_b1-c27df63c.pth", 7_794_184, crop_size=240, resize_size=255
     )
@@ -62,79 +58,45 @@ class EfficientNet_B1_Weights(WeightsEnum):
 
 
 class EfficientNet_B2_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b2_rwightman-c35c1473.pth",
-        9_109_994,
-        crop_size=288,
-        resize_size=288,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b2_rwightman-c35c1473.pth", 9_109_994, size=288)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B3_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b3_rwightman-b3899882.pth",
-        12_233_232,
-        crop_size=300,
-        resize_size=320,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = bicubic(
+        "efficientnet_b3_rwightman-b3899882.pth", 12_233_232, crop_size=300, resize_size=320
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B4_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b4_rwightman-23ab8bcd.pth",
-        19_341_616,
-        crop_size=380,
-        resize_size=384,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = bicubic(
+        "efficientnet_b4_rwightman-23ab8bcd.pth", 19_341_616, crop_size=380, resize_size=384
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B5_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b5_lukemelas-1a07897c.pth",
-        30_389_784,
-        crop_size=456,
-        resize_size=456,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b5_lukemelas-1a07897c.pth", 30_389_784, size=456)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B6_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b6_lukemelas-24a108a5.pth",
-        43_040_704,
-        crop_size=528,
-        resize_size=528,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b6_lukemelas-24a108a5.pth", 43_040_704, size=528)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_B7_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_b7_lukemelas-c5b4e57e.pth",
-        66_347_960,
-        crop_size=600,
-        resize_size=600,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("efficientnet_b7_lukemelas-c5b4e57e.pth", 66_347_960, size=600)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_V2_L_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
+    IMAGENET1K_V1 = bicubic(
         "efficientnet_v2_l-59c71312.pth",
         118_515_272,
-        min_size=(33, 33),
-        crop_size=480,
-        resize_size=480,
-        interpolation="bicubic",
+        min_size=33,
+        size=480,
         mean=(0.5, 0.5, 0.5),
         std=(0.5, 0.5, 0.5),
     )
@@ -142,24 +104,12 @@ class EfficientNet_V2_L_Weights(WeightsEnum):
 
 
 class EfficientNet_V2_M_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_v2_m-dc08266a.pth",
-        54_139_356,
-        min_size=(33, 33),
-        crop_size=480,
-        resize_size=480,
-    )
+    IMAGENET1K_V1 = imagenet("efficientnet_v2_m-dc08266a.pth", 54_139_356, min_size=33, size=480)
     DEFAULT = IMAGENET1K_V1
 
 
 class EfficientNet_V2_S_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "efficientnet_v2_s-dd5fe13b.pth",
-        21_458_488,
-        min_size=(33, 33),
-        crop_size=384,
-        resize_size=384,
-    )
+    IMAGENET1K_V1 = imagenet("efficientnet_v2_s-dd5fe13b.pth", 21_458_488, min_size=33, size=384)
     DEFAULT = IMAGENET1K_V1
 
 

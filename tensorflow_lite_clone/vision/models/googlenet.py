@@ -21,7 +21,7 @@ __all__ = ["GoogLeNet", "GoogLeNetOutputs", "GoogLeNet_Weights", "_GoogLeNetOutp
 
 
 class GoogLeNet_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("googlenet-1378be20.pth", 6_624_904, min_size=(15, 15))
+    IMAGENET1K_V1 = imagenet("googlenet-1378be20.pth", 6_624_904, min_size=15)
     DEFAULT = IMAGENET1K_V1
 
 

@@ -32,11 +32,7 @@ Layer = Callable[..., nn.Module]
 
 class Inception_V3_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet(
-        "inception_v3_google-0cc3c7bd.pth",
-        27_161_264,
-        min_size=(75, 75),
-        crop_size=299,
-        resize_size=342,
+        "inception_v3_google-0cc3c7bd.pth", 27_161_264, min_size=75, crop_size=299, resize_size=342
     )
     DEFAULT = IMAGENET1K_V1
 

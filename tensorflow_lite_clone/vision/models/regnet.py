@@ -12,7 +12,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._api import WeightsEnum, bicubic, imagenet, register_model
 from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 
@@ -114,15 +114,9 @@ class RegNet_Y_8GF_Weights(WeightsEnum):
 class RegNet_Y_16GF_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet("regnet_y_16gf-9e6ed7dd.pth", 83_590_140)
     IMAGENET1K_V2 = imagenet("regnet_y_16gf-3e4a00f9.pth", 83_590_140, resize_size=232)
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "regnet_y_16gf_swag-43afe44d.pth",
-        83_590_140,
-        crop_size=384,
-        resize_size=384,
-        interpolation="bicubic",
-    )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "regnet_y_16gf_lc_swag-f3ec0043.pth", 83_590_140, resize_size=224, interpolation="bicubic"
+    IMAGENET1K_SWAG_E2E_V1 = bicubic("regnet_y_16gf_swag-43afe44d.pth", 83_590_140, size=384)
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "regnet_y_16gf_lc_swag-f3ec0043.pth", 83_590_140, resize_size=224
     )
     DEFAULT = IMAGENET1K_V2
 
@@ -130,29 +124,17 @@ class RegNet_Y_16GF_Weights(WeightsEnum):
 class RegNet_Y_32GF_Weights(WeightsEnum):
     IMAGENET1K_V1 = imagenet("regnet_y_32gf-4dee3f7a.pth", 145_046_770)
     IMAGENET1K_V2 = imagenet("regnet_y_32gf-8db6d4b5.pth", 145_046_770, resize_size=232)
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "regnet_y_32gf_swag-04fdfa75.pth",
-        145_046_770,
-        crop_size=384,
-        resize_size=384,
-        interpolation="bicubic",
-    )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "regnet_y_32gf_lc_swag-e1583746.pth", 145_046_770, resize_size=224, interpolation="bicubic"
+    IMAGENET1K_SWAG_E2E_V1 = bicubic("regnet_y_32gf_swag-04fdfa75.pth", 145_046_770, size=384)
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "regnet_y_32gf_lc_swag-e1583746.pth", 145_046_770, resize_size=224
     )
     DEFAULT = IMAGENET1K_V2
 
 
 class RegNet_Y_128GF_Weights(WeightsEnum):
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "regnet_y_128gf_swag-c8ce3e52.pth",
-        644_812_894,
-        crop_size=384,
-        resize_size=384,
-        interpolation="bicubic",
-    )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "regnet_y_128gf_lc_swag-cbe8ce12.pth", 644_812_894, resize_size=224, interpolation="bicubic"
+    IMAGENET1K_SWAG_E2E_V1 = bicubic("regnet_y_128gf_swag-c8ce3e52.pth", 644_812_894, size=384)
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "regnet_y_128gf_lc_swag-cbe8ce12.pth", 644_812_894, resize_size=224
     )
     DEFAULT = IMAGENET1K_SWAG_E2E_V1
 

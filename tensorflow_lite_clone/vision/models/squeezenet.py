@@ -22,12 +22,12 @@ __all__ = [
 
 
 class SqueezeNet1_0_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("squeezenet1_0-b66bff10.pth", 1_248_424, min_size=(21, 21))
+    IMAGENET1K_V1 = imagenet("squeezenet1_0-b66bff10.pth", 1_248_424, min_size=21)
     DEFAULT = IMAGENET1K_V1
 
 
 class SqueezeNet1_1_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("squeezenet1_1-b8a52dc0.pth", 1_235_496, min_size=(17, 17))
+    IMAGENET1K_V1 = imagenet("squeezenet1_1-b8a52dc0.pth", 1_235_496, min_size=17)
     DEFAULT = IMAGENET1K_V1
 
 

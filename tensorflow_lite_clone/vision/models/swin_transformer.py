@@ -14,7 +14,7 @@ from tensorflow_lite_clone.ops.create.constructors import full, zeros
 from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.shape.join import cat, meshgrid, stack
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
+from tensorflow_lite_clone.vision.models._api import WeightsEnum, bicubic, register_model
 from tensorflow_lite_clone.vision.models._utils import zero_bias
 from tensorflow_lite_clone.vision.models._windows import shifted_window_attention
 from tensorflow_lite_clone.vision.models.vision_transformer import initialize_mlp
@@ -39,70 +39,37 @@ __all__ = [
 
 
 class Swin_B_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_b-68c6b09e.pth",
-        87_768_224,
-        min_size=(224, 224),
-        resize_size=238,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("swin_b-68c6b09e.pth", 87_768_224, min_size=224, resize_size=238)
     DEFAULT = IMAGENET1K_V1
 
 
 class Swin_S_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_s-5e29d889.pth",
-        49_606_258,
-        min_size=(224, 224),
-        resize_size=246,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("swin_s-5e29d889.pth", 49_606_258, min_size=224, resize_size=246)
     DEFAULT = IMAGENET1K_V1
 
 
 class Swin_T_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_t-704ceda3.pth",
-        28_288_354,
-        min_size=(224, 224),
-        resize_size=232,
-        interpolation="bicubic",
-    )
+    IMAGENET1K_V1 = bicubic("swin_t-704ceda3.pth", 28_288_354, min_size=224, resize_size=232)
     DEFAULT = IMAGENET1K_V1
 
 
 class Swin_V2_B_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_v2_b-781e5279.pth",
-        87_930_848,
-        min_size=(256, 256),
-        crop_size=256,
-        resize_size=272,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = bicubic(
+        "swin_v2_b-781e5279.pth", 87_930_848, min_size=256, crop_size=256, resize_size=272
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class Swin_V2_S_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_v2_s-637d8ceb.pth",
-        49_737_442,
-        min_size=(256, 256),
-        crop_size=256,
-        resize_size=260,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = bicubic(
+        "swin_v2_s-637d8ceb.pth", 49_737_442, min_size=256, crop_size=256, resize_size=260
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class Swin_V2_T_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "swin_v2_t-b137f0e2.pth",
-        28_351_570,
-        min_size=(256, 256),
-        crop_size=256,
-        resize_size=260,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = bicubic(
+        "swin_v2_t-b137f0e2.pth", 28_351_570, min_size=256, crop_size=256, resize_size=260
     )
     DEFAULT = IMAGENET1K_V1
 

@@ -34,36 +34,36 @@ __all__ = [
 
 
 class VGG11_BN_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg11_bn-6002323d.pth", 132_868_840, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg11_bn-6002323d.pth", 132_868_840, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG11_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg11-8a719046.pth", 132_863_336, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg11-8a719046.pth", 132_863_336, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG13_BN_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg13_bn-abd245e5.pth", 133_053_736, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg13_bn-abd245e5.pth", 133_053_736, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG13_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg13-19584684.pth", 133_047_848, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg13-19584684.pth", 133_047_848, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG16_BN_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg16_bn-6c64b313.pth", 138_365_992, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg16_bn-6c64b313.pth", 138_365_992, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG16_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg16-397923af.pth", 138_357_544, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg16-397923af.pth", 138_357_544, min_size=32)
     IMAGENET1K_FEATURES = imagenet(
         "vgg16_features-amdegroot-88682ab5.pth",
         138_357_544,
-        min_size=(32, 32),
+        min_size=32,
         mean=(0.48235, 0.45882, 0.40784),
         std=(1 / 255, 1 / 255, 1 / 255),
     )
@@ -71,12 +71,12 @@ class VGG16_Weights(WeightsEnum):
 
 
 class VGG19_BN_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg19_bn-c79401a0.pth", 143_678_248, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg19_bn-c79401a0.pth", 143_678_248, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 
 class VGG19_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vgg19-dcbb9e9d.pth", 143_667_240, min_size=(32, 32))
+    IMAGENET1K_V1 = imagenet("vgg19-dcbb9e9d.pth", 143_667_240, min_size=32)
     DEFAULT = IMAGENET1K_V1
 
 

@@ -18,6 +18,7 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import (
     WeightsEnum,
     _ovewrite_named_param,
+    bicubic,
     imagenet,
     register_model,
 )
@@ -40,73 +41,44 @@ __all__ = [
 
 
 class ViT_B_16_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vit_b_16-c867db91.pth", 86_567_656, min_size=(224, 224))
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_b_16_swag-9ac1b537.pth",
-        86_859_496,
-        min_size=(384, 384),
-        crop_size=384,
-        resize_size=384,
-        interpolation="bicubic",
+    IMAGENET1K_V1 = imagenet("vit_b_16-c867db91.pth", 86_567_656, min_size=224)
+    IMAGENET1K_SWAG_E2E_V1 = bicubic(
+        "vit_b_16_swag-9ac1b537.pth", 86_859_496, min_size=384, size=384
     )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_b_16_lc_swag-4e70ced5.pth",
-        86_567_656,
-        min_size=(224, 224),
-        resize_size=224,
-        interpolation="bicubic",
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "vit_b_16_lc_swag-4e70ced5.pth", 86_567_656, min_size=224, resize_size=224
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class ViT_B_32_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vit_b_32-d86f8d99.pth", 88_224_232, min_size=(224, 224))
+    IMAGENET1K_V1 = imagenet("vit_b_32-d86f8d99.pth", 88_224_232, min_size=224)
     DEFAULT = IMAGENET1K_V1
 
 
 class ViT_H_14_Weights(WeightsEnum):
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_h_14_swag-80465313.pth",
-        633_470_440,
-        min_size=(518, 518),
-        crop_size=518,
-        resize_size=518,
-        interpolation="bicubic",
+    IMAGENET1K_SWAG_E2E_V1 = bicubic(
+        "vit_h_14_swag-80465313.pth", 633_470_440, min_size=518, size=518
     )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_h_14_lc_swag-c1eb923e.pth",
-        632_045_800,
-        min_size=(224, 224),
-        resize_size=224,
-        interpolation="bicubic",
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "vit_h_14_lc_swag-c1eb923e.pth", 632_045_800, min_size=224, resize_size=224
     )
     DEFAULT = IMAGENET1K_SWAG_E2E_V1
 
 
 class ViT_L_16_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet(
-        "vit_l_16-852ce7e3.pth", 304_326_632, min_size=(224, 224), resize_size=242
+    IMAGENET1K_V1 = imagenet("vit_l_16-852ce7e3.pth", 304_326_632, min_size=224, resize_size=242)
+    IMAGENET1K_SWAG_E2E_V1 = bicubic(
+        "vit_l_16_swag-4f3808c9.pth", 305_174_504, min_size=512, size=512
     )
-    IMAGENET1K_SWAG_E2E_V1 = imagenet(
-        "vit_l_16_swag-4f3808c9.pth",
-        305_174_504,
-        min_size=(512, 512),
-        crop_size=512,
-        resize_size=512,
-        interpolation="bicubic",
-    )
-    IMAGENET1K_SWAG_LINEAR_V1 = imagenet(
-        "vit_l_16_lc_swag-4d563306.pth",
-        304_326_632,
-        min_size=(224, 224),
-        resize_size=224,
-        interpolation="bicubic",
+    IMAGENET1K_SWAG_LINEAR_V1 = bicubic(
+        "vit_l_16_lc_swag-4d563306.pth", 304_326_632, min_size=224, resize_size=224
     )
     DEFAULT = IMAGENET1K_V1
 
 
 class ViT_L_32_Weights(WeightsEnum):
-    IMAGENET1K_V1 = imagenet("vit_l_32-c7638314.pth", 306_535_400, min_size=(224, 224))
+    IMAGENET1K_V1 = imagenet("vit_l_32-c7638314.pth", 306_535_400, min_size=224)
     DEFAULT = IMAGENET1K_V1
 
 

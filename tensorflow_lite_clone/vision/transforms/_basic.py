@@ -10,6 +10,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
+from tensorflow_lite_clone.vision.transforms._base import AttributeRepr
 from tensorflow_lite_clone.vision.transforms._draws import chance
 
 
@@ -152,8 +153,10 @@ class ConvertImageDtype(Module):
         return functional.convert_image_dtype(image, self.dtype)
 
 
-class Normalize(Module):
+class Normalize(AttributeRepr):
     """Shifts and scales the channels of a float tensor; see `functional.normalize`."""
+
+    shown = ("mean", "std")
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
@@ -164,9 +167,6 @@ class Normalize(Module):
     def forward(self, tensor: Tensor) -> Tensor:
         """The picture, shifted and scaled."""
         return functional.normalize(tensor, self.mean, self.std, self.inplace)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(mean={self.mean}, std={self.std})"
 
 
 class LinearTransformation(Module):

@@ -6,11 +6,15 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.ops.random.sampling import randperm
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
+from tensorflow_lite_clone.vision.transforms._base import (
+    AttributeRepr,
+    FunctionTransform,
+    RandomFunctionTransform,
+)
 from tensorflow_lite_clone.vision.transforms._draws import (
     ATTEMPTS,
     chance,
@@ -44,11 +48,13 @@ def jitter_bounds(
     return None if limits[0] == limits[1] == center else (limits[0], limits[1])
 
 
-class ColorJitter(Module):
+class ColorJitter(AttributeRepr):
     """Changes brightness, contrast, saturation and hue by random factors, in random order.
 
     Each is a pair of bounds, or the largest distance from 1 (of the hue: from 0, up to 0.5).
     """
+
+    shown = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(
         self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0
@@ -76,12 +82,6 @@ class ColorJitter(Module):
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         return jittered(img, order, factors)
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(brightness={self.brightness}, contrast={self.contrast}, "
-            f"saturation={self.saturation}, hue={self.hue})"
-        )
-
 
 ADJUSTMENTS = (
     functional.adjust_brightness,
@@ -100,120 +100,83 @@ def jittered(img: Any, order: Tensor, factors: Sequence[float | None]) -> Any:
     return img
 
 
-class Grayscale(Module):
+class Grayscale(FunctionTransform):
     """Takes the colours away, and leaves one channel or three."""
+
+    function = staticmethod(functional.rgb_to_grayscale)
+    arguments = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
         self.num_output_channels = num_output_channels
 
-    def forward(self, img: Any) -> Any:
-        """The picture without colours."""
-        return functional.rgb_to_grayscale(img, self.num_output_channels)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
+def as_grayscale(img: Any) -> Any:
+    """The picture without colours, in as many channels."""
+    return functional.rgb_to_grayscale(img, functional.get_image_num_channels(img))
 
 
-class _Chance(Module):
-    """Does something with probability `p`; `shown` are the lines of the repr."""
-
-    shown: tuple[str, ...] = ("p",)
-
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def change(self, img: Any) -> Any:
-        """What is done."""
-        raise NotImplementedError
-
-    def forward(self, img: Any) -> Any:
-        """The picture, changed or not."""
-        return self.change(img) if chance(self.p) else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({','.join(f'{n}={getattr(self, n)}' for n in self.shown)})"
-
-
-class RandomGrayscale(_Chance):
+class RandomGrayscale(RandomFunctionTransform):
     """Takes the colours away with probability `p`; the number of channels stays."""
+
+    function = staticmethod(as_grayscale)
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
-    def change(self, img: Any) -> Any:
-        """The picture without colours."""
-        return functional.rgb_to_grayscale(img, functional.get_image_num_channels(img))
 
-
-class RandomInvert(_Chance):
+class RandomInvert(RandomFunctionTransform):
     """Makes the negative with probability `p`."""
 
-    def change(self, img: Any) -> Any:
-        """The negative."""
-        return functional.invert(img)
+    function = staticmethod(functional.invert)
 
 
-class RandomPosterize(_Chance):
+class RandomPosterize(RandomFunctionTransform):
     """Keeps the upper `bits` of each channel with probability `p`."""
 
-    shown = ("bits", "p")
+    function = staticmethod(functional.posterize)
+    arguments = ("bits",)
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
         self.bits = bits
 
-    def change(self, img: Any) -> Any:
-        """The upper bits."""
-        return functional.posterize(img, self.bits)
 
-
-class RandomSolarize(_Chance):
+class RandomSolarize(RandomFunctionTransform):
     """Inverts the values that are not below `threshold`, with probability `p`."""
 
-    shown = ("threshold", "p")
+    function = staticmethod(functional.solarize)
+    arguments = ("threshold",)
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.threshold = threshold
 
-    def change(self, img: Any) -> Any:
-        """The picture, solarized."""
-        return functional.solarize(img, self.threshold)
 
-
-class RandomAdjustSharpness(_Chance):
+class RandomAdjustSharpness(RandomFunctionTransform):
     """Changes the sharpness by a factor, with probability `p`."""
 
-    shown = ("sharpness_factor", "p")
+    function = staticmethod(functional.adjust_sharpness)
+    arguments = ("sharpness_factor",)
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.sharpness_factor = sharpness_factor
 
-    def change(self, img: Any) -> Any:
-        """The picture, sharper or smoother."""
-        return functional.adjust_sharpness(img, self.sharpness_factor)
 
-
-class RandomAutocontrast(_Chance):
+class RandomAutocontrast(RandomFunctionTransform):
     """Stretches each channel to the whole range with probability `p`."""
 
-    def change(self, img: Any) -> Any:
-        """The picture with full contrast."""
-        return functional.autocontrast(img)
+    function = staticmethod(functional.autocontrast)
 
 
-class RandomEqualize(_Chance):
+class RandomEqualize(RandomFunctionTransform):
     """Equalizes the histogram of each channel with probability `p`."""
 
-    def change(self, img: Any) -> Any:
-        """The picture, equalized."""
-        return functional.equalize(img)
+    function = staticmethod(functional.equalize)
 
 
-class RandomErasing(Module):
+class RandomErasing(AttributeRepr):
     """Overwrites a random rectangle of a tensor with probability `p` (Z. Zhong et al., 2017).
 
     Args:
@@ -223,6 +186,8 @@ class RandomErasing(Module):
         value: a number, one for each channel, or "random" for normal noise.
         inplace: overwrite the given tensor.
     """
+
+    shown = ("p", "scale", "ratio", "value", "inplace")
 
     def __init__(
         self,
@@ -290,21 +255,17 @@ class RandomErasing(Module):
         """The picture, with a rectangle erased or not."""
         if not chance(self.p):
             return img
-        place = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
-        return functional.erase(img, *place, self.inplace)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(p={self.p}, scale={self.scale}, ratio={self.ratio}, "
-            f"value={self.value}, inplace={self.inplace})"
-        )
+        region = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
+        return functional.erase(img, *region, self.inplace)
 
 
-class GaussianBlur(Module):
+class GaussianBlur(AttributeRepr):
     """Blurs by a random amount: `sigma` in pixels, a number or bounds.
 
     `kernel_size`, odd, is a number or (x, y); see `functional.gaussian_blur`.
     """
+
+    shown = ("kernel_size", "sigma")
 
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)
@@ -334,6 +295,3 @@ class GaussianBlur(Module):
         """The picture, blurred."""
         sigma = self.get_params(self.sigma[0], self.sigma[1])
         return functional.gaussian_blur(img, self.kernel_size, [sigma, sigma])
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"

@@ -7,10 +7,14 @@ from typing import Any
 
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.vision.transforms import functional
+from tensorflow_lite_clone.vision.transforms._base import (
+    AttributeRepr,
+    FunctionTransform,
+    RandomFunctionTransform,
+)
 from tensorflow_lite_clone.vision.transforms._draws import (
     ATTEMPTS,
     CROP_SIZE,
-    chance,
     integer,
     pair_of,
     rectangle_sizes,
@@ -21,8 +25,11 @@ from tensorflow_lite_clone.vision.transforms._interpolation import (
 )
 
 
-class Resize(Module):
+class Resize(FunctionTransform):
     """Resizes to (H, W), or to a length of the shorter edge; see `functional.resize`."""
+
+    function = staticmethod(functional.resize)
+    arguments = ("size", "interpolation", "max_size", "antialias")
 
     def __init__(
         self,
@@ -41,34 +48,23 @@ class Resize(Module):
         self.interpolation = interpolation_of(interpolation)
         self.antialias = antialias
 
-    def forward(self, img: Any) -> Any:
-        """The picture in the other size."""
-        return functional.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(size={self.size}, interpolation={self.interpolation.value}, "
-            f"max_size={self.max_size}, antialias={self.antialias})"
-        )
-
-
-class CenterCrop(Module):
+class CenterCrop(FunctionTransform):
     """Cuts out the middle; see `functional.center_crop`."""
+
+    function = staticmethod(functional.center_crop)
+    arguments = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
         self.size = pair_of(size, CROP_SIZE)
 
-    def forward(self, img: Any) -> Any:
-        """The middle of the picture."""
-        return functional.center_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size})"
-
-
-class Pad(Module):
+class Pad(FunctionTransform):
     """Adds borders; see `functional.pad`."""
+
+    function = staticmethod(functional.pad)
+    arguments = ("padding", "fill", "padding_mode")
 
     def __init__(
         self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
@@ -79,29 +75,21 @@ class Pad(Module):
         self.fill = fill
         self.padding_mode = padding_mode
 
-    def forward(self, img: Any) -> Any:
-        """The picture with borders."""
-        return functional.pad(img, self.padding, self.fill, self.padding_mode)
 
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(padding={self.padding}, fill={self.fill}, "
-            f"padding_mode={self.padding_mode})"
-        )
-
-
-class RandomCrop(Module):
+class RandomCrop(AttributeRepr):
     """Cuts out a part of a size (H, W) at a random place.
 
     The picture is padded first, as `functional.pad` does, by `padding` if it is given, and with
     `pad_if_needed` until it is large enough; else ValueError.
     """
 
+    shown = ("size", "padding")
+
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return crop_place(height, width, output_size)
+        return crop_region(height, width, output_size)
 
     def __init__(
         self,
@@ -129,11 +117,8 @@ class RandomCrop(Module):
                     img = functional.pad(img, missing, self.fill, self.padding_mode)
         return functional.crop(img, *self.get_params(img, self.size))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, padding={self.padding})"
 
-
-def crop_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
+def crop_region(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
     """A random (top, left, height, width) of a part; ValueError if it is larger than the whole."""
     h, w = size
     if h > height or w > width:
@@ -146,31 +131,16 @@ def crop_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int, 
     return top, integer(0, width - w + 1), h, w
 
 
-class _Flip(Module):
-    """A flip with probability `p`."""
-
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
-
-
-class RandomHorizontalFlip(_Flip):
+class RandomHorizontalFlip(RandomFunctionTransform):
     """Exchanges left and right with probability `p`."""
 
-    def forward(self, img: Any) -> Any:
-        """The picture, flipped or not."""
-        return functional.hflip(img) if chance(self.p) else img
+    function = staticmethod(functional.hflip)
 
 
-class RandomVerticalFlip(_Flip):
+class RandomVerticalFlip(RandomFunctionTransform):
     """Turns the picture upside down with probability `p`."""
 
-    def forward(self, img: Any) -> Any:
-        """The picture, flipped or not."""
-        return functional.vflip(img) if chance(self.p) else img
+    function = staticmethod(functional.vflip)
 
 
 class RandomResizedCrop(Module):
@@ -204,13 +174,13 @@ class RandomResizedCrop(Module):
     ) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return part_place(height, width, scale, ratio)
+        return resized_region(height, width, scale, ratio)
 
     def forward(self, img: Any) -> Any:
         """A random part of the picture, resized."""
-        place = self.get_params(img, self.scale, self.ratio)
+        region = self.get_params(img, self.scale, self.ratio)
         return functional.resized_crop(
-            img, *place, self.size, self.interpolation, antialias=self.antialias
+            img, *region, self.size, self.interpolation, antialias=self.antialias
         )
 
     def __repr__(self) -> str:
@@ -221,7 +191,7 @@ class RandomResizedCrop(Module):
         )
 
 
-def part_place(
+def resized_region(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float]
 ) -> tuple[int, int, int, int]:
     """A random (top, left, height, width); the middle, if no draw fits."""
@@ -237,32 +207,24 @@ def part_place(
     return (height - h) // 2, (width - w) // 2, h, w
 
 
-class FiveCrop(Module):
+class FiveCrop(FunctionTransform):
     """Cuts out the corners and the middle, a tuple of five; see `functional.five_crop`."""
+
+    function = staticmethod(functional.five_crop)
+    arguments = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
         self.size = pair_of(size, CROP_SIZE)
 
-    def forward(self, img: Any) -> tuple:
-        """The five parts."""
-        return functional.five_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size})"
-
-
-class TenCrop(Module):
+class TenCrop(FunctionTransform):
     """Cuts out corners and middle, of the picture and its mirror image: a tuple of ten."""
+
+    function = staticmethod(functional.ten_crop)
+    arguments = ("size", "vertical_flip")
 
     def __init__(self, size: int | Sequence[int], vertical_flip: bool = False) -> None:
         super().__init__()
         self.size = pair_of(size, CROP_SIZE)
         self.vertical_flip = vertical_flip
-
-    def forward(self, img: Any) -> tuple:
-        """The ten parts."""
-        return functional.ten_crop(img, self.size, self.vertical_flip)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, vertical_flip={self.vertical_flip})"

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
+from tensorflow_lite_clone.vision.transforms._base import AttributeRepr
 from tensorflow_lite_clone.vision.transforms._draws import (
     angles_of,
     chance,
@@ -161,11 +162,13 @@ class RandomAffine(Module):
         return text + ")"
 
 
-class RandomPerspective(Module):
+class RandomPerspective(AttributeRepr):
     """Draws the picture as if seen from elsewhere, with probability `p`.
 
     Each corner moves inwards by up to `distortion_scale` of half the width and height.
     """
+
+    shown = ("p",)
 
     def __init__(
         self,
@@ -205,9 +208,6 @@ class RandomPerspective(Module):
             for x, y in [(0, 0), (1, 0), (1, 1), (0, 1)]
         ]
         return corners, moved
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
 
 
 class ElasticTransform(Module):

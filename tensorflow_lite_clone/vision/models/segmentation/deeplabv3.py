@@ -43,23 +43,17 @@ __all__ = [
 
 
 class DeepLabV3_MobileNet_V3_Large_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco(
-        "deeplabv3_mobilenet_v3_large-fc3c493d.pth", 11_029_328, resize_size=520
-    )
+    COCO_WITH_VOC_LABELS_V1 = coco("deeplabv3_mobilenet_v3_large-fc3c493d.pth", 11_029_328)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 
 class DeepLabV3_ResNet50_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco(
-        "deeplabv3_resnet50_coco-cd0a2569.pth", 42_004_074, resize_size=520
-    )
+    COCO_WITH_VOC_LABELS_V1 = coco("deeplabv3_resnet50_coco-cd0a2569.pth", 42_004_074)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 
 class DeepLabV3_ResNet101_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco(
-        "deeplabv3_resnet101_coco-586e9e4e.pth", 60_996_202, resize_size=520
-    )
+    COCO_WITH_VOC_LABELS_V1 = coco("deeplabv3_resnet101_coco-586e9e4e.pth", 60_996_202)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 

@@ -30,12 +30,12 @@ __all__ = [
 
 
 class FCN_ResNet50_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco("fcn_resnet50_coco-1167a1af.pth", 35_322_218, resize_size=520)
+    COCO_WITH_VOC_LABELS_V1 = coco("fcn_resnet50_coco-1167a1af.pth", 35_322_218)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 
 class FCN_ResNet101_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco("fcn_resnet101_coco-7ecb50ca.pth", 54_314_346, resize_size=520)
+    COCO_WITH_VOC_LABELS_V1 = coco("fcn_resnet101_coco-7ecb50ca.pth", 54_314_346)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 

@@ -28,9 +28,7 @@ __all__ = [
 
 
 class LRASPP_MobileNet_V3_Large_Weights(WeightsEnum):
-    COCO_WITH_VOC_LABELS_V1 = coco(
-        "lraspp_mobilenet_v3_large-d234d4ea.pth", 3_221_538, resize_size=520
-    )
+    COCO_WITH_VOC_LABELS_V1 = coco("lraspp_mobilenet_v3_large-d234d4ea.pth", 3_221_538)
     DEFAULT = COCO_WITH_VOC_LABELS_V1
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create.constructors import empty, tensor
@@ -27,40 +27,39 @@ from tensorflow_lite_clone.vision.transforms.v2._transform import (
 class Grayscale(Transform):
     """Takes the colours away, and leaves one channel or three."""
 
+    function = staticmethod(functional.rgb_to_grayscale)
+    arguments = ("num_output_channels",)
+
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
         self.num_output_channels = num_output_channels
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf without colours."""
-        return self.call(functional.rgb_to_grayscale, inpt, self.num_output_channels)
 
 
 class RGB(Transform):
     """Makes three channels of one."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf in RGB."""
-        return self.call(functional.grayscale_to_rgb, inpt)
+    function = staticmethod(functional.grayscale_to_rgb)
 
 
 class RandomGrayscale(RandomTransform):
     """Takes the colours away with probability `p`; the number of channels stays."""
+
+    function = staticmethod(functional.rgb_to_grayscale)
+    arguments = ("num_output_channels",)
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The number of channels."""
-        return {"channels": channels_of(flat_inputs)[0]}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf without colours."""
-        return self.call(functional.rgb_to_grayscale, inpt, params["channels"])
+        return {"num_output_channels": channels_of(flat_inputs)[0]}
 
 
 class ColorJitter(Transform):
     """Changes brightness, contrast, saturation and hue by random factors, in random order."""
+
+    function = staticmethod(functional.of_pictures(_color.jittered))
+    arguments = ("order", "factors")
 
     def __init__(
         self, brightness: Any = None, contrast: Any = None, saturation: Any = None, hue: Any = None
@@ -77,71 +76,52 @@ class ColorJitter(Transform):
         order, *factors = _color.ColorJitter.get_params(*bounds)
         return {"order": order, "factors": factors}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf with other colours."""
-        return self.call(jittered, inpt, params["order"], params["factors"])
 
-
-jittered = functional.of_pictures(_color.jittered)
-
-
-class _Named(RandomTransform):
-    """A function of pictures with probability `p`; `argument` names what it is given, if any."""
-
-    function: ClassVar[Callable]
-    argument: ClassVar[str] = ""
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, changed."""
-        arguments = [getattr(self, self.argument)] if self.argument else []
-        return self.call(type(self).function, inpt, *arguments)
-
-
-class RandomInvert(_Named):
+class RandomInvert(RandomTransform):
     """Makes the negative with probability `p`."""
 
     function = staticmethod(functional.invert)
 
 
-class RandomAutocontrast(_Named):
+class RandomAutocontrast(RandomTransform):
     """Stretches each channel to the whole range with probability `p`."""
 
     function = staticmethod(functional.autocontrast)
 
 
-class RandomEqualize(_Named):
+class RandomEqualize(RandomTransform):
     """Equalizes the histogram of each channel with probability `p`."""
 
     function = staticmethod(functional.equalize)
 
 
-class RandomPosterize(_Named):
+class RandomPosterize(RandomTransform):
     """Keeps the upper `bits` of each channel with probability `p`."""
 
     function = staticmethod(functional.posterize)
-    argument = "bits"
+    arguments = ("bits",)
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
         self.bits = bits
 
 
-class RandomSolarize(_Named):
+class RandomSolarize(RandomTransform):
     """Inverts the values that are not below `threshold`, with probability `p`."""
 
     function = staticmethod(functional.solarize)
-    argument = "threshold"
+    arguments = ("threshold",)
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.threshold = threshold
 
 
-class RandomAdjustSharpness(_Named):
+class RandomAdjustSharpness(RandomTransform):
     """Changes the sharpness by a factor, with probability `p`."""
 
     function = staticmethod(functional.adjust_sharpness)
-    argument = "sharpness_factor"
+    arguments = ("sharpness_factor",)
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -150,6 +130,9 @@ class RandomAdjustSharpness(_Named):
 
 class GaussianBlur(Transform):
     """Blurs by a random amount: `sigma` in pixels, a number or bounds."""
+
+    function = staticmethod(functional.gaussian_blur)
+    arguments = ("kernel_size", "sigma")
 
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)
@@ -163,23 +146,18 @@ class GaussianBlur(Transform):
         """The amount."""
         return {"sigma": [uniform(*self.sigma)] * 2}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, blurred."""
-        return self.call(functional.gaussian_blur, inpt, self.kernel_size, **params)
-
 
 class GaussianNoise(Transform):
     """Adds normal noise to tensors; see `functional.gaussian_noise`."""
+
+    function = staticmethod(functional.gaussian_noise)
+    arguments = ("mean", "sigma", "clip")
 
     def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
         super().__init__()
         self.mean = mean
         self.sigma = sigma
         self.clip = clip
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf with noise."""
-        return self.call(functional.gaussian_noise, inpt, self.mean, self.sigma, self.clip)
 
 
 class RandomErasing(RandomTransform):
@@ -222,8 +200,8 @@ class RandomErasing(RandomTransform):
             else:
                 values = tensor(self.value)[:, None, None]
             top = integer(0, height - h + 1)
-            return {"place": (top, integer(0, width - w + 1), h, w, values)}
-        return {"place": None}
+            return {"region": (top, integer(0, width - w + 1), h, w, values)}
+        return {"region": None}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf, with a rectangle erased."""
@@ -233,6 +211,6 @@ class RandomErasing(RandomTransform):
                 f"tv_tensors.{type(inpt).__name__}. This will likely change in the future.",
                 stacklevel=level_outside(),
             )
-        if params["place"] is None:
+        if params["region"] is None:
             return inpt
-        return self.call(functional.erase, inpt, *params["place"], self.inplace)
+        return self.call(functional.erase, inpt, *params["region"], self.inplace)

@@ -13,7 +13,6 @@ from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
 from tensorflow_lite_clone.vision.transforms._draws import chance, integer, uniform
 from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
 from tensorflow_lite_clone.vision.transforms.v2 import _boxes, functional
-from tensorflow_lite_clone.vision.transforms.v2._geometry import fill_for
 from tensorflow_lite_clone.vision.transforms.v2._mixes import default_labels
 from tensorflow_lite_clone.vision.transforms.v2._transform import (
     RandomTransform,
@@ -119,6 +118,9 @@ class RandomZoomOut(RandomTransform):
     `side_range` bounds the canvas' length over the picture's. W. Liu et al., 2016.
     """
 
+    function = staticmethod(functional.pad)
+    arguments = ("padding", "fill")
+
     def __init__(
         self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5
     ) -> None:
@@ -138,21 +140,16 @@ class RandomZoomOut(RandomTransform):
         right, bottom = canvas_width - left - width, canvas_height - top - height
         return {"padding": [left, top, right, bottom]}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf on the canvas."""
-        return self.call(functional.pad, inpt, params["padding"], fill_for(self.fill, inpt))
-
 
 class RandomChannelPermutation(Transform):
     """Puts the channels into random order."""
 
+    function = staticmethod(functional.permute_channels)
+    arguments = ("permutation",)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The order."""
         return {"permutation": randperm(channels_of(flat_inputs)[0]).tolist()}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf with the channels in that order."""
-        return self.call(functional.permute_channels, inpt, params["permutation"])
 
 
 class RandomPhotometricDistort(Transform):

@@ -19,37 +19,28 @@ from tensorflow_lite_clone.vision.transforms.v2 import functional
 from tensorflow_lite_clone.vision.transforms.v2._transform import (
     RandomTransform,
     Transform,
+    fill_for,
     size_of,
 )
 from tensorflow_lite_clone.vision.tv_tensors import BoundingBoxes, Mask
 
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
-
-
-def fill_for(fill: Any, inpt: Any) -> Any:
-    """The fill of a leaf: a dict has one for each type, and one for "others"."""
-    if isinstance(fill, dict):
-        others = fill.get("others")
-        return next((value for kind, value in fill.items() if type(inpt) is kind), others)
-    if isinstance(inpt, Mask) and isinstance(fill, list | tuple):
-        raise ValueError("a mask has one channel: pass a dict of fills by type")
-    return fill
+# What some transforms draw, in the order in which functions take it.
+REGION = ("top", "left", "height", "width")
+AMOUNTS = ("angle", "translate", "scale", "shear")
+CORNERS = ("startpoints", "endpoints")
 
 
 class RandomHorizontalFlip(RandomTransform):
     """Exchanges left and right with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, flipped."""
-        return self.call(functional.horizontal_flip, inpt)
+    function = staticmethod(functional.horizontal_flip)
 
 
 class RandomVerticalFlip(RandomTransform):
     """Turns upside down with probability `p`."""
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, flipped."""
-        return self.call(functional.vertical_flip, inpt)
+    function = staticmethod(functional.vertical_flip)
 
 
 class Resize(Transform):
@@ -57,6 +48,9 @@ class Resize(Transform):
 
     With `size=None`, `max_size` is the longer edge's new length. See `functional.resize`.
     """
+
+    function = staticmethod(functional.resize)
+    arguments = ("size", "interpolation", "max_size", "antialias")
 
     def __init__(
         self,
@@ -85,27 +79,23 @@ class Resize(Transform):
         self.max_size = max_size
         self.antialias = antialias
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, resized."""
-        return self.call(
-            functional.resize, inpt, self.size, self.interpolation, self.max_size, self.antialias
-        )
-
 
 class CenterCrop(Transform):
     """Cuts out the middle; see `functional.center_crop`."""
+
+    function = staticmethod(functional.center_crop)
+    arguments = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
         self.size = pair_of(size, CROP_SIZE)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The middle of the leaf."""
-        return self.call(functional.center_crop, inpt, self.size)
-
 
 class Pad(Transform):
     """Adds borders; see `functional.pad`. `fill` may be a dict by type."""
+
+    function = staticmethod(functional.pad)
+    arguments = ("padding", "fill", "padding_mode")
 
     def __init__(
         self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant"
@@ -115,11 +105,6 @@ class Pad(Transform):
         self.padding = padding if isinstance(padding, int) else list(padding)
         self.fill = fill
         self.padding_mode = padding_mode
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf with borders."""
-        fill = fill_for(self.fill, inpt)
-        return self.call(functional.pad, inpt, self.padding, fill, self.padding_mode)
 
 
 class RandomCrop(Transform):
@@ -149,34 +134,37 @@ class RandomCrop(Transform):
         """The padding, and the place in the padded picture."""
         height, width = size_of(flat_inputs)
         left, top, right, bottom = self.padding or (0, 0, 0, 0)
-        wanted_height, wanted_width = self.size
+        crop_height, crop_width = self.size
         if self.pad_if_needed:
-            across = max(wanted_width - (width + left + right), 0)
-            down = max(wanted_height - (height + top + bottom), 0)
+            across = max(crop_width - (width + left + right), 0)
+            down = max(crop_height - (height + top + bottom), 0)
             left, right = left + across, right + across
             top, bottom = top + down, bottom + down
         height, width = height + top + bottom, width + left + right
-        if height < wanted_height or width < wanted_width:
+        if height < crop_height or width < crop_width:
             raise ValueError(
-                f"Required crop size {(wanted_height, wanted_width)} is larger than "
+                f"Required crop size {(crop_height, crop_width)} is larger than "
                 f"{'padded ' if self.padding else ''}input image size {(height, width)}."
             )
-        place = [
+        corner = [
             integer(0, have - want + 1) if have > want else 0
-            for have, want in ((height, wanted_height), (width, wanted_width))
+            for have, want in ((height, crop_height), (width, crop_width))
         ]
-        return {"padding": [left, top, right, bottom], "place": (*place, *self.size)}
+        return {"padding": [left, top, right, bottom], "region": (*corner, *self.size)}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The part of the leaf."""
         if any(params["padding"]):
             fill = fill_for(self.fill, inpt)
             inpt = self.call(functional.pad, inpt, params["padding"], fill, self.padding_mode)
-        return self.call(functional.crop, inpt, *params["place"])
+        return self.call(functional.crop, inpt, *params["region"])
 
 
 class RandomResizedCrop(Transform):
     """Cuts out a part of random size and shape, and resizes it (C. Szegedy et al., 2015)."""
+
+    function = staticmethod(functional.resized_crop)
+    arguments = (*REGION, "size", "interpolation", "antialias")
 
     def __init__(
         self,
@@ -199,22 +187,15 @@ class RandomResizedCrop(Transform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The place of the part."""
-        return {"place": _crops.part_place(*size_of(flat_inputs), self.scale, self.ratio)}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The part of the leaf, resized."""
-        return self.call(
-            functional.resized_crop,
-            inpt,
-            *params["place"],
-            self.size,
-            self.interpolation,
-            self.antialias,
-        )
+        region = _crops.resized_region(*size_of(flat_inputs), self.scale, self.ratio)
+        return dict(zip(REGION, region))
 
 
 class FiveCrop(Transform):
     """Cuts out the corners and the middle: five for one picture. Not for masks and boxes."""
+
+    function = staticmethod(functional.five_crop)
+    arguments = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()
@@ -227,25 +208,23 @@ class FiveCrop(Transform):
                 f"BoundingBoxes'es and Mask's are not supported by {type(self).__name__}()"
             )
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The five parts."""
-        return self.call(functional.five_crop, inpt, self.size)
-
 
 class TenCrop(FiveCrop):
     """Cuts out corners and middle of the picture and its mirror image: ten for one picture."""
+
+    function = staticmethod(functional.ten_crop)
+    arguments = ("size", "vertical_flip")
 
     def __init__(self, size: int | Sequence[int], vertical_flip: bool = False) -> None:
         super().__init__(size)
         self.vertical_flip = vertical_flip
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The ten parts."""
-        return self.call(functional.ten_crop, inpt, self.size, self.vertical_flip)
-
 
 class RandomRotation(Transform):
     """Turns by a random angle in degrees; see `functional.rotate`."""
+
+    function = staticmethod(functional.rotate)
+    arguments = ("angle", "interpolation", "expand", "center", "fill")
 
     def __init__(
         self,
@@ -268,21 +247,12 @@ class RandomRotation(Transform):
         """The angle."""
         return {"angle": _warps.RandomRotation.get_params(self.degrees)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, turned."""
-        return self.call(
-            functional.rotate,
-            inpt,
-            params["angle"],
-            self.interpolation,
-            self.expand,
-            self.center,
-            fill_for(self.fill, inpt),
-        )
-
 
 class RandomAffine(Transform):
     """Turns, moves, scales and shears by random amounts, as the first version's does."""
+
+    function = staticmethod(functional.affine)
+    arguments = (*AMOUNTS, "interpolation", "fill", "center")
 
     def __init__(
         self,
@@ -308,18 +278,14 @@ class RandomAffine(Transform):
         """The amounts."""
         height, width = size_of(flat_inputs)
         ranges = (self.degrees, self.translate, self.scale, self.shear)
-        return {"amounts": _warps.RandomAffine.get_params(*ranges, [width, height])}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, moved."""
-        fill = fill_for(self.fill, inpt)
-        return self.call(
-            functional.affine, inpt, *params["amounts"], self.interpolation, fill, self.center
-        )
+        return dict(zip(AMOUNTS, _warps.RandomAffine.get_params(*ranges, [width, height])))
 
 
 class RandomPerspective(RandomTransform):
     """Draws as if seen from elsewhere, with probability `p`, as the first version's does."""
+
+    function = staticmethod(functional.perspective)
+    arguments = (*CORNERS, "interpolation", "fill")
 
     def __init__(
         self,
@@ -339,16 +305,14 @@ class RandomPerspective(RandomTransform):
         """The corners, and where they go."""
         height, width = size_of(flat_inputs)
         corners = _warps.RandomPerspective.get_params(width, height, self.distortion_scale)
-        return {"corners": corners}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, distorted."""
-        fill = fill_for(self.fill, inpt)
-        return self.call(functional.perspective, inpt, *params["corners"], self.interpolation, fill)
+        return dict(zip(CORNERS, corners))
 
 
 class ElasticTransform(Transform):
     """Bends as seen through water, as the first version's does; boxes are not served."""
+
+    function = staticmethod(functional.elastic)
+    arguments = ("displacement", "interpolation", "fill")
 
     def __init__(
         self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = BILINEAR, fill: Any = 0
@@ -362,9 +326,5 @@ class ElasticTransform(Transform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The displacement."""
         size = size_of(flat_inputs)
-        return {"field": _warps.ElasticTransform.get_params(self.alpha, self.sigma, size)}
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, bent."""
-        fill = fill_for(self.fill, inpt)
-        return self.call(functional.elastic, inpt, params["field"], self.interpolation, fill)
+        displacement = _warps.ElasticTransform.get_params(self.alpha, self.sigma, size)
+        return {"displacement": displacement}

@@ -31,17 +31,23 @@ class Identity(Transform):
         return inpt
 
 
-class Lambda(Transform):
+class _OfTypes(Transform):
+    """A transform of the leaves of some types."""
+
+    types: tuple[type, ...]
+
+    def serves(self, inpt: Any) -> bool:
+        """Whether it is of one of the types."""
+        return isinstance(inpt, self.types)
+
+
+class Lambda(_OfTypes):
     """Applies a function to the leaves of some types, by default to all."""
 
     def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
         super().__init__()
         self.lambd = lambd
         self.types = types or (object,)
-
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is of one of the types."""
-        return isinstance(inpt, self.types)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """What the function makes of the leaf."""
@@ -65,19 +71,21 @@ class _WithoutPIL(Transform):
 class Normalize(_WithoutPIL):
     """Shifts and scales the channels of float tensors; see `functional.normalize`."""
 
+    function = staticmethod(functional.normalize)
+    arguments = ("mean", "std", "inplace")
+
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
         self.mean = list(mean)
         self.std = list(std)
         self.inplace = inplace
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf, shifted and scaled."""
-        return self.call(functional.normalize, inpt, self.mean, self.std, self.inplace)
-
 
 class LinearTransformation(_WithoutPIL):
     """Subtracts a mean from the flattened picture and multiplies by a matrix."""
+
+    function = staticmethod(functional.of_pictures(_basic.linear_transformation))
+    arguments = ("transformation_matrix", "mean_vector")
 
     def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
         super().__init__()
@@ -85,19 +93,14 @@ class LinearTransformation(_WithoutPIL):
         self.transformation_matrix = transformation_matrix
         self.mean_vector = mean_vector
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf in the basis of the matrix."""
-        return self.call(whitened, inpt, self.transformation_matrix, self.mean_vector)
 
-
-whitened = functional.of_pictures(_basic.linear_transformation)
-
-
-class ToDtype(Transform):
+class ToDtype(_OfTypes):
     """Changes the dtype of pictures, with `scale` also their range; see `functional.to_dtype`.
 
     `dtype` is one for pictures, or a dict by type, with "others" for the rest; None leaves them.
     """
+
+    types = (Tensor,)
 
     def __init__(self, dtype: Any, scale: bool = False) -> None:
         super().__init__()
@@ -105,10 +108,6 @@ class ToDtype(Transform):
             raise ValueError(f"dtype must be a dict or a torch.dtype, got {type(dtype)} instead")
         self.dtype = dtype
         self.scale = scale
-
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is a tensor."""
-        return isinstance(inpt, Tensor)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf in its dtype."""
@@ -129,16 +128,14 @@ class ToDtype(Transform):
         return self.call(functional.to_dtype, inpt, dtype=dtype, scale=self.scale)
 
 
-class ConvertImageDtype(Transform):
+class ConvertImageDtype(_OfTypes):
     """`ToDtype(dtype, scale=True)`, its older name."""
+
+    types = (Tensor,)
 
     def __init__(self, dtype: DType = float32) -> None:
         super().__init__()
         self.dtype = dtype
-
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is a tensor."""
-        return isinstance(inpt, Tensor)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf in the dtype."""
@@ -148,21 +145,17 @@ class ConvertImageDtype(Transform):
 class ToImage(Transform):
     """Makes an `Image` of a PIL image, an array or a plain tensor; values as they are."""
 
+    function = staticmethod(functional.to_image)
+
     def serves(self, inpt: Any) -> bool:
         """Whether it is one of these."""
         return is_pil(inpt) or functional.is_pure_tensor(inpt) or isinstance(inpt, np.ndarray)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf as an `Image`."""
-        return functional.to_image(inpt)
 
-
-class ToPureTensor(Transform):
+class ToPureTensor(_OfTypes):
     """Makes plain tensors of images, masks and boxes."""
 
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is of such a kind."""
-        return isinstance(inpt, TVTensor)
+    types = (TVTensor,)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf as a plain tensor."""
@@ -172,17 +165,18 @@ class ToPureTensor(Transform):
 class PILToTensor(Transform):
     """Makes tensors of PIL images, values as they are."""
 
+    function = staticmethod(functional.pil_to_tensor)
+
     def serves(self, inpt: Any) -> bool:
         """Whether it is a PIL image."""
         return is_pil(inpt)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf as a tensor."""
-        return functional.pil_to_tensor(inpt)
-
 
 class ToPILImage(Transform):
     """Makes PIL images of tensors and arrays; see `functional.to_pil_image`."""
+
+    function = staticmethod(functional.to_pil_image)
+    arguments = ("mode",)
 
     def __init__(self, mode: str | None = None) -> None:
         super().__init__()
@@ -193,13 +187,11 @@ class ToPILImage(Transform):
         picture = isinstance(inpt, Image) or functional.is_pure_tensor(inpt)
         return picture or isinstance(inpt, np.ndarray)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf as a PIL image."""
-        return functional.to_pil_image(inpt, mode=self.mode)
-
 
 class ToTensor(Transform):
     """The first version's `ToTensor`; deprecated, as `ToImage` and `ToDtype` do it in two steps."""
+
+    function = staticmethod(functional.to_tensor)
 
     def __init__(self) -> None:
         warnings.warn(
@@ -214,34 +206,23 @@ class ToTensor(Transform):
         """Whether it is a PIL image or an array."""
         return is_pil(inpt) or isinstance(inpt, np.ndarray)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The leaf as a float tensor."""
-        return functional.to_tensor(inpt)
 
-
-class ConvertBoundingBoxFormat(Transform):
+class ConvertBoundingBoxFormat(_OfTypes):
     """Changes the format of boxes."""
+
+    types = (BoundingBoxes,)
 
     def __init__(self, format: BoundingBoxFormat | str) -> None:
         super().__init__()
         self.format = BoundingBoxFormat[format.upper()] if isinstance(format, str) else format
-
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is boxes."""
-        return isinstance(inpt, BoundingBoxes)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The boxes in the format."""
         return functional.convert_bounding_box_format(inpt, new_format=self.format)
 
 
-class ClampBoundingBoxes(Transform):
+class ClampBoundingBoxes(_OfTypes):
     """Cuts boxes off at the borders of their canvas."""
 
-    def serves(self, inpt: Any) -> bool:
-        """Whether it is boxes."""
-        return isinstance(inpt, BoundingBoxes)
-
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
-        """The boxes, cut off."""
-        return functional.clamp_bounding_boxes(inpt)
+    types = (BoundingBoxes,)
+    function = staticmethod(functional.clamp_bounding_boxes)

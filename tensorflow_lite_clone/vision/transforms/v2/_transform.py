@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.utils._pytree import tree_flatten, tree_unflatten
@@ -12,7 +12,13 @@ from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms._draws import chance
 from tensorflow_lite_clone.vision.transforms._interpolation import InterpolationMode
 from tensorflow_lite_clone.vision.transforms.v2 import functional
-from tensorflow_lite_clone.vision.tv_tensors import BoundingBoxFormat, Image, TVTensor, Video
+from tensorflow_lite_clone.vision.tv_tensors import (
+    BoundingBoxFormat,
+    Image,
+    Mask,
+    TVTensor,
+    Video,
+)
 
 SHOWN = (bool, int, float, str, tuple, list, Enum)
 
@@ -22,8 +28,12 @@ class Transform(Module):
 
     A plain tensor counts as a picture if the nest has no `Image`, `Video` or PIL image, and it is
     the first one. Everything else passes unchanged. A subclass writes `transform`, which is given
-    one leaf and the parameters; `make_params` draws these from the list of all leaves.
+    one leaf and the parameters; `make_params` draws these from the list of all leaves. Or it has a
+    `function`, called with a leaf and `arguments`: names of parameters, or else of attributes.
     """
+
+    function: ClassVar[Callable | None] = None
+    arguments: ClassVar[tuple[str, ...]] = ()
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The parameters of one call."""
@@ -34,7 +44,15 @@ class Transform(Module):
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One leaf, transformed."""
-        raise NotImplementedError
+        if self.function is None:
+            raise NotImplementedError
+        values = [self.argument(name, inpt, params) for name in self.arguments]
+        return self.call(self.function, inpt, *values)
+
+    def argument(self, name: str, inpt: Any, params: dict[str, Any]) -> Any:
+        """An argument of `function` for a leaf; a fill may depend on the leaf's type."""
+        value = params[name] if name in params else getattr(self, name)
+        return fill_for(value, inpt) if name == "fill" else value
 
     def serves(self, inpt: Any) -> bool:
         """Whether a leaf is given to `transform`."""
@@ -96,6 +114,16 @@ class RandomTransform(Transform):
     def skips(self) -> bool:
         """Whether the draw was against it."""
         return not chance(self.p)
+
+
+def fill_for(fill: Any, inpt: Any) -> Any:
+    """The fill of a leaf: a dict has one for each type, and one for "others"."""
+    if isinstance(fill, dict):
+        others = fill.get("others")
+        return next((value for kind, value in fill.items() if type(inpt) is kind), others)
+    if isinstance(inpt, Mask) and isinstance(fill, list | tuple):
+        raise ValueError("a mask has one channel: pass a dict of fills by type")
+    return fill
 
 
 def size_of(flat_inputs: Sequence[Any]) -> tuple[int, int]:
