@@ -57,9 +57,7 @@ def native_batch_norm(
     """
     normalize_dim(1, input.ndim)
     batch_norms.expect_per_channel(input.shape[1], running_mean, running_var, weight, bias)
-    batch_norms.expect_floats(
-        "batch_norm", input, running_mean, running_var, weight, bias
-    )
+    batch_norms.expect_floats("batch_norm", input, running_mean, running_var, weight, bias)
     if not training:
         normed = batch_norms.batch_norm(
             input, running_mean, running_var, weight, bias, False, momentum, eps

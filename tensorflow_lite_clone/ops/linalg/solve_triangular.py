@@ -17,7 +17,6 @@ from tensorflow_lite_clone.ops.linalg._matrices import (
     expect_equation,
     expect_matrices,
     expect_square,
-    expect_tensor,
     expect_wide,
 )
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
@@ -81,8 +80,6 @@ def solve_triangular(
     Leading dimensions broadcast. A zero on the diagonal gives infinities or NaN, no error.
     """
     name = "linalg.solve_triangular"
-    expect_tensor("linalg_solve_triangular", A)
-    expect_tensor("linalg_solve_triangular", B, "B", 2)
     expect_matrices(name, A)
     expect_matrices(name, B, "B")
     expect_square(name, A)
@@ -114,8 +111,6 @@ def triangular_solve(
     As ``linalg.solve_triangular(A, input)``; with `transpose` for the triangle's transpose.
     """
     name = "triangular_solve"
-    expect_tensor(name, input, "input")
-    expect_tensor(name, A, "A", 2)
     for letter, x in (("b", input), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(

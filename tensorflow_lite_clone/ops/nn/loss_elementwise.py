@@ -24,11 +24,11 @@ from tensorflow_lite_clone.ops.nn._losses import (
     reduction_of,
     spread,
 )
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_operands,
     expect_constant,
     operand_dtype,
+    refuse,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -171,7 +171,7 @@ def mse_loss(
     if autocast and weight is None:  # with weights it is made of other functions
         input, target = cast_operands(mse_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.short_name}'")
+        refuse("mse_cpu", input.dtype)
     return _compare(MseLoss, input, target, reduction, weight)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
@@ -52,6 +52,11 @@ class CastToIntegers(Op):
 
     def forward(F, x, *, dtype):
         return F.astype(x, dtype)
+
+
+def refuse(name: str, dtype: DType) -> NoReturn:
+    """Raise torch's error for a dtype that a function does not serve."""
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:
@@ -106,7 +111,7 @@ def no_halves(name: str) -> Callable[[tuple], None]:
     def check(values: tuple) -> None:
         dtype = operand_dtype(*values)
         if dtype.kind == "f" and dtype.itemsize == 2:
-            raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+            refuse(name, dtype)
 
     return check
 

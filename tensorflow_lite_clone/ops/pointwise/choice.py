@@ -57,8 +57,6 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     With one argument, the indices of its nonzero elements, one tensor per dimension. Raises
     RuntimeError for a condition that is not bool (or uint8).
     """
-    if not isinstance(condition, Tensor):
-        raise wrong_operands("where", condition, input, other)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition.dtype is dtypes.uint8:
