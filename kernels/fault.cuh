@@ -1,4 +1,4 @@
-// What a kernel finds wrong with values goes into memory of the host (backends/cupy/faults.py).
+// What a kernel finds wrong with values goes into memory of the host (backends/cupy/device_asserts.py).
 
 #pragma once
 

@@ -17,6 +17,7 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING, Any
 
+from tensorflow_lite_clone._tensor_str import set_printoptions
 from tensorflow_lite_clone.autograd.mode import (
     enable_grad,
     inference_mode,
@@ -44,7 +45,6 @@ from tensorflow_lite_clone.core.limits import finfo, iinfo
 from tensorflow_lite_clone.core.public import public as _public
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.tensor.printing import set_printoptions
 from tensorflow_lite_clone.torch_version import __version__ as __version__
 
 _compat_path.mount_compat(__path__, __name__)
@@ -78,7 +78,7 @@ globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
-    "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _tensor_str _utils "
+    "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _utils "
     "accelerator amp array_api compiler cpu cuda distributed "
     "distributions export fft func functional futures fx hub jit library linalg masked "
     "multiprocessing nn onnx optim overrides profiler quasirandom random return_types "
@@ -164,7 +164,7 @@ def __getattr__(name: str) -> Any:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
-    raise _import_module(f"{__name__}.core.absent").error(f"module '{__name__}'", "torch", name)
+    raise _import_module(f"{__name__}._absent").error(f"module '{__name__}'", "torch", name)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone import _absent
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32, int64
 from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.ops.index import sort
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    raise absent.error(f"module '{__name__}'", "torch.masked", name)
+    raise _absent.error(f"module '{__name__}'", "torch.masked", name)
 
 
 def is_masked_tensor(obj: Any, /) -> bool:

@@ -22,9 +22,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
 
+from tensorflow_lite_clone._bind.overridable import NEVER, NEVER_METHODS, PLACES
 from tensorflow_lite_clone.core import interception
 from tensorflow_lite_clone.core.interception import interceptors
-from tensorflow_lite_clone.core.overridable import NEVER, NEVER_METHODS, PLACES
 from tensorflow_lite_clone.core.torch_function import (
     ALL_DISABLED,
     ENABLED,

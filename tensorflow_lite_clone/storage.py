@@ -96,30 +96,13 @@ class LazyStorage(Storage):
 
 
 class _Own(threading.local):
-    """The free storages that this thread has made."""
+    """The lazy storages that this thread has made, and such as were."""
 
-    def __init__(self) -> None:
-        self._references: list[Any] = []  # also to such as are gone, or settled
-        self._room = 64
-
-    def add(self, storage: Storage) -> None:
-        references = self._references
-        if len(references) >= self._room:
-            references[:] = [kept for kept in references if self._is_free(kept())]
-            self._room = 2 * len(references) + 64
-        references.append(ref(storage))
+    def __init__(self) -> None:  # called once per thread
+        self.storages: WeakSet[Storage] = WeakSet()
 
     def free(self) -> list[Storage]:
-        return [storage for kept in self._references if self._is_free(storage := kept())]
-
-    def leave(self, storages: Iterable[Storage]) -> None:
-        """Forget that these are free."""
-        left = set(map(id, storages))
-        self._references[:] = [ref(one) for one in self.free() if id(one) not in left]
-
-    @staticmethod
-    def _is_free(storage: Storage | None) -> bool:
-        return storage.__class__ is LazyStorage
+        return [storage for storage in self.storages if storage.__class__ is LazyStorage]
 
 
 _own = _Own()
@@ -154,7 +137,7 @@ def materialize_all() -> None:
 
 def keep_lazy(storages: Iterable[Storage]) -> None:
     """Let storages stay free where captures begin and end: those that captured work alone reads."""
-    _own.leave(storages)
+    _own.storages.difference_update(storages)
 
 
 def _materialize_around_a_capture() -> None:
@@ -208,7 +191,7 @@ def lazily_contiguous(array: Array, backend: Backend, inputs: Any = ()) -> Stora
         made.array = backend.F.as_strided(array, array.shape, contiguous_strides(array.shape))
     elif last:
         made.__class__ = LazyStorage
-        _own.add(made)
+        _own.storages.add(made)
         if capture.state.graph is not None:
             _captured[made] = ref(capture.state.graph)
     elif any([storage.__class__ is LazyStorage for storage in inputs]):

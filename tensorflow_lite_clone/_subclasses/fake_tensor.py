@@ -1,24 +1,27 @@
 """Tensors without values that say they are on a device: what a program does, without doing it.
 
-A `FakeTensor` has the storage of a tensor on the device ``meta`` and answers with another device.
-Functions of one run on the meta tensors, which know shapes, dtypes and the graph, and what comes
-out is dressed again. So there is nothing to be known of single functions here.
+A `FakeTensor` stands for a tensor on the device ``meta`` and answers with another device. Functions
+of one run on the meta tensors, which know shapes, dtypes and the graph, and what comes out is
+dressed again. So there is nothing to be known of single functions here. Graphs have fakes as notes
+on nodes, with sizes that may be symbolic; `compiler.dynamo` runs calls on them to see what they
+give.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
 from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
-from tensorflow_lite_clone.tensor import Tensor, new_tensor
+from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree as pytree
 
 __all__ = [
@@ -59,11 +62,22 @@ class FakeTensor(Tensor):
 
     fake_mode: FakeTensorMode
     fake_device: Device
+    _meta: Tensor  # what it stands for
+    _sizes: Size | None = None  # where some are symbolic
 
     @property
     def device(self) -> Device:
         """The device that the tensor is said to be on."""
         return self.fake_device
+
+    @property
+    def shape(self) -> Size:
+        """The size of every dimension."""
+        return self._meta.shape if self._sizes is None else self._sizes
+
+    def size(self, dim: int | None = None) -> Any:
+        """`shape`, or one of the sizes."""
+        return self.shape if dim is None else self.shape[dim]
 
     @property
     def is_cpu(self) -> bool:
@@ -91,7 +105,7 @@ class FakeTensor(Tensor):
 
     @staticmethod
     def _as_parameter(data: Any, requires_grad: bool) -> Any:
-        parameter = data.fake_mode.dress(data.detach(), data.fake_device)
+        parameter = data.detach()
         parameter._is_param = True
         return parameter.requires_grad_(requires_grad)
 
@@ -109,6 +123,16 @@ class FakeTensor(Tensor):
         return f"Parameter({text})" if is_parameter else text
 
 
+def _of_meta(name: str) -> Any:
+    return property(
+        lambda fake: getattr(fake._meta, name), lambda fake, value: setattr(fake._meta, name, value)
+    )
+
+
+for _name in ("_storage", "_edge", "_view", "_grad", "_backward_hooks", "_post_accumulate_hooks",
+              "_retains_grad"):  # fmt: skip
+    setattr(FakeTensor, _name, _of_meta(_name))
+
 #: Functions that make a tensor of data or numbers.
 _CREATIONS = frozenset(
     """
@@ -119,12 +143,9 @@ _CREATIONS = frozenset(
 )
 #: What reads numbers, of which there are none.
 _READS = frozenset("item __bool__ __int__ __float__ __complex__ __index__ tolist".split())
-#: What is done to the object that a tensor is, or to its place in the graph: getters, setters, ...
-_OF_OBJECTS = frozenset(
-    """
-    __get__ __set__ __delete__ backward register_hook register_post_accumulate_grad_hook
-    requires_grad_ retain_grad
-    """.split()
+#: Functions that take tensors on several devices: what is indexed or written, and the others.
+_ACROSS_DEVICES = frozenset(
+    "__getitem__ __setitem__ getitem setitem index_put index_put_ copy_".split()
 )
 #: Methods that name a device without an argument of that name.
 _MOVES = {"cpu": "cpu", "cuda": "cuda"}
@@ -175,11 +196,13 @@ class FakeTensorMode(TorchFunctionMode):
             fake._is_param = getattr(tensor, "_is_param", False)  # type: ignore[attr-defined]
         return fake
 
-    def dress(self, meta: Tensor, device: Device) -> FakeTensor:
-        """A meta tensor, in its place in the graph, as one that is said to be on `device`."""
+    def dress(self, meta: Tensor, device: Device, sizes: Size | None = None) -> FakeTensor:
+        """A meta tensor, in its place in the graph, as one that is said to be on `device`.
+
+        Its `shape` are `sizes` where these are given.
+        """
         fake = object.__new__(FakeTensor)
-        fake._storage, fake._view = meta._storage, meta._view
-        fake._edge = current_edge(meta)
+        fake._meta, fake._sizes = meta, sizes
         fake.fake_mode = self
         fake.fake_device = Device("cuda", 0) if device == Device("cuda") else device
         return fake
@@ -203,13 +226,12 @@ class FakeTensorMode(TorchFunctionMode):
         if name in _MOVES and args and isinstance(args[0], FakeTensor):
             func, args, kwargs = EXPORTS["method"]["to"], (args[0], _MOVES[name]), {}
         device, args, kwargs = _without_devices(func, args, kwargs)
-        fakes: dict[int, tuple[FakeTensor, Tensor]] = {}
+        fakes: dict[int, FakeTensor] = {}  # by the ids of what they stand for
 
         def undress(value: Any) -> Any:
             if isinstance(value, FakeTensor):
-                if id(value) not in fakes:
-                    fakes[id(value)] = value, value if name in _OF_OBJECTS else _meta_of(value)
-                return fakes[id(value)][1]
+                fakes[id(value._meta)] = value
+                return value._meta
             if isinstance(value, Tensor) and value.device != _META:
                 if not self.allow_non_fake_inputs and not _creates(func):
                     raise AssertionError(
@@ -222,37 +244,26 @@ class FakeTensorMode(TorchFunctionMode):
 
         with disabling(ALL_DISABLED):
             plain = pytree.tree_map(undress, (args, kwargs))
-            device = device or _common_device([fake for fake, _ in fakes.values()])
+            device = device or _common_device([*fakes.values()], name in _ACROSS_DEVICES)
             if name == "numpy":
                 raise RuntimeError(".numpy() is not supported for tensor subclasses.")
             if name in _READS and name != "__index__":
                 raise DataDependentOutputException(aten._local_scalar_dense.default)
             try:
-                result = func(*plain[0], **plain[1])
+                with meta_counts_as(device.type):
+                    result = func(*plain[0], **plain[1])
             except NotImplementedError as error:
                 if fakes and "Meta tensors" in str(error):
                     raise DynamicOutputShapeException(func) from error
                 raise
-            dressed = {id(meta): fake for fake, meta in fakes.values()}
-            for fake, meta in fakes.values():
-                fake._storage, fake._edge, fake._view = meta._storage, meta._edge, meta._view
 
             def dress(value: Any) -> Any:
                 if not isinstance(value, Tensor):
                     return device if isinstance(value, Device) else value
-                if isinstance(value, FakeTensor):
-                    return value
-                known = dressed.get(id(value))
+                known = fakes.get(id(value))
                 return self.dress(value, device) if known is None else known
 
             return pytree.tree_map(dress, result)
-
-
-def _meta_of(fake: FakeTensor) -> Tensor:
-    """The tensor behind a fake one, in its place in the graph."""
-    meta = new_tensor(fake._storage)
-    meta._edge, meta._view = fake._edge, fake._view
-    return meta
 
 
 def _creates(func: Any) -> bool:
@@ -277,11 +288,11 @@ def _without_devices(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple:
     return None, args, kwargs
 
 
-def _common_device(fakes: list[FakeTensor]) -> Device:
+def _common_device(fakes: list[FakeTensor], may_differ: bool) -> Device:
     """The device of a result: that of the tensors with dimensions, else of the first."""
     devices = [fake.fake_device for fake in fakes if fake.ndim] or [x.fake_device for x in fakes]
     for other in devices:
-        if other != devices[0]:
+        if other != devices[0] and not may_differ:
             raise RuntimeError(
                 "Unhandled FakeTensor Device Propagation: found two different devices "
                 f"{devices[0]}, {other}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NoReturn
 
+from tensorflow_lite_clone import _absent
 from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
 from tensorflow_lite_clone.autograd import (
     attributes,  # noqa: F401  binds a tensor's side of the graph
@@ -25,7 +26,6 @@ from tensorflow_lite_clone.autograd.mode import (
     set_grad_enabled,
 )
 from tensorflow_lite_clone.autograd.variable import Variable
-from tensorflow_lite_clone.core import absent
 from tensorflow_lite_clone.core.compat_path import mount_compat
 
 mount_compat(__path__, __name__)
@@ -49,7 +49,7 @@ def _is_checkpoint_valid() -> bool:
 def __getattr__(name: str) -> Any:
     if name == "profiler":  # it lies above
         return import_module(f"{__name__}.profiler")
-    raise absent.error(f"module '{__name__}'", "torch.autograd", name)
+    raise _absent.error(f"module '{__name__}'", "torch.autograd", name)
 
 
 __all__ = [

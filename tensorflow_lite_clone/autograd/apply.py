@@ -173,11 +173,14 @@ def current_edge(tensor: Tensor) -> Any:
         own_leaf = edge is not None and type(edge[0]) is Leaf
         if base_edge is not None or not own_leaf:
             twin = view.base
-            with recording(True):
+            outside, mode.grad = mode.grad, True
+            try:
                 for op, parameters, number in view.chain:
                     twin = apply(op, twin, **parameters)
                     if number is not None:
                         twin = twin[number]
+            finally:
+                mode.grad = outside
             tensor._edge = twin._edge
             if tensor._retains_grad and twin._edge is not None:
                 move_retained(tensor, edge)
@@ -220,22 +223,6 @@ def current_node(tensor: Tensor) -> Any:
     """The node that made `tensor`, its `Leaf`, or None."""
     edge = tensor._edge if tensor._view is None else current_edge(tensor)
     return None if edge is None else edge[0]
-
-
-class recording:
-    """Switch recording for a block (cheaper than the public context managers)."""
-
-    __slots__ = ("_enabled", "_previous")
-
-    def __init__(self, enabled: bool) -> None:
-        self._enabled = enabled
-
-    def __enter__(self) -> None:
-        self._previous = mode.grad
-        mode.grad = self._enabled
-
-    def __exit__(self, *exception: object) -> None:
-        mode.grad = self._previous
 
 
 def _remember_views(source: Any, outputs: tuple, op: type[Op], parameters: dict) -> None:

@@ -13,6 +13,7 @@ import contextlib
 import inspect
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.autocast_lists import policies_of
@@ -225,7 +226,7 @@ def _all_to(
 def _lower(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     convolves = function.__name__ in _CONVOLUTIONS
     caster = late_bound.cast_weight if convolves else late_bound.cast
-    return _all_to(state.dtypes[device], device, args, kwargs, _KEEPING[caster])
+    return _all_to(state.dtypes[device], device, args, kwargs, partial(_kept, caster))
 
 
 def _float32(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -282,22 +283,15 @@ _CASTS = {
 }
 
 
-def _keeping(caster: Callable[..., Any]) -> Callable[[Tensor, DType], Tensor]:
+def _kept(caster: Callable[..., Any], x: Tensor, dtype: DType) -> Tensor:
     """A cast to the dtype of the block; those of parameters are made once a block."""
-
-    def cast(x: Tensor, dtype: DType) -> Tensor:
-        leaf = x.is_leaf and x.requires_grad and x.dtype is float32
-        if not (leaf and state.caching and mode.grad):
-            converted: Tensor = late_bound.cast(x, dtype)
-            return converted
-        kept = state.cache.get(id(x))
-        if kept is None or kept[1].dtype is not dtype:
-            own = caster if x.ndim == 4 else late_bound.cast
-            kept = state.cache[id(x)] = x, own(x, dtype)
-        found: Tensor = kept[1]
-        return found
-
-    return cast
-
-
-_KEEPING = {caster: _keeping(caster) for caster in (late_bound.cast, late_bound.cast_weight)}
+    leaf = x.is_leaf and x.requires_grad and x.dtype is float32
+    if not (leaf and state.caching and mode.grad):
+        converted: Tensor = late_bound.cast(x, dtype)
+        return converted
+    kept = state.cache.get(id(x))
+    if kept is None or kept[1].dtype is not dtype:
+        own = caster if x.ndim == 4 else late_bound.cast
+        kept = state.cache[id(x)] = x, own(x, dtype)
+    found: Tensor = kept[1]
+    return found

@@ -80,8 +80,6 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     """Call `callback` at the end of this thread's backward pass; RuntimeError outside of one."""
     if current.walk is None:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    if not current.walk.callbacks:
-        current.walk.callbacks = []
     current.walk.callbacks.append(callback)
 
 
@@ -106,7 +104,7 @@ class _BackwardPass:
         self.accumulate = accumulate
         self.plain = wanted is None and not create_graph
         self.sparse = False  # whether sparse gradients were met; then nodes are visited with care
-        self.callbacks: Any = ()  # a list once there are any
+        self.callbacks: list[Callable[[], Any]] = []
         self.notes: dict[Any, Any] = {}  # of hooks, for the time of this pass
         self.pending: dict[Any, list] = {}
         self.captured: dict[Edge, Any] = {}

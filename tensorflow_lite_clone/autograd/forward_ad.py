@@ -106,7 +106,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     dual.variables.append(variable)
     dual.tangents.append(recorded(tensor._storage.backend).astype(tangent, tensor.dtype))
     alias = new_tensor(variable._storage)
-    alias._edge = (LevelBoundary(alias, variable._edge), 0)
+    alias._edge = (LevelBoundary(alias._storage, (variable._edge,)), 0)
     return alias
 
 

@@ -8,11 +8,11 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import edges_of, recording
+from tensorflow_lite_clone.autograd.apply import edges_of
 from tensorflow_lite_clone.autograd.function_node import FunctionCtx, FunctionNode, SavedTensor
 from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
-from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.mode import mode, no_grad
 from tensorflow_lite_clone.autograd.node import next_sequence_number
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.late_bound import apply_recorded, apply_transformed
@@ -265,7 +265,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:
-        with recording(False):
+        with no_grad():
             results = backward(ctx, *grads)
         if not mode.grad or not any(isinstance(g, Tensor) and g.requires_grad for g in grads):
             return results

@@ -7,7 +7,12 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import GraphNode, MultiOutputNode, next_sequence_number
+from tensorflow_lite_clone.autograd.node import (
+    MultiOutputNode,
+    Passage,
+    next_sequence_number,
+    was_modified,
+)
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.autograd.sparse import value_of
@@ -91,15 +96,7 @@ class SavedTensor:
         if not isinstance(storage, Storage):
             storage = storage.storage()  # unpack
         elif storage.current_version() != self.version:
-            name = storage.backend.dtypes[storage.physical.dtype].short_name
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an "
-                f"inplace operation: [torch.{name}Tensor {list(storage.physical.shape)}], saved by "
-                f"{node.name()}, is at version {storage.current_version()}; expected version "
-                f"{self.version} instead. Hint: enable anomaly detection to find the operation "
-                "that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True, check_nan=False)."
-            )
+            raise was_modified(storage, f", saved by {node.name()},", self.version)
         tensor = new_tensor(storage)
         tensor._edge = self.edge if self.output is None else (node, self.output)
         return tensor
@@ -196,20 +193,17 @@ class FunctionNode(MultiOutputNode):
                 raise RuntimeError(f"{problem}got {value.dtype} but expected {dtype}")
 
 
-class _Transposed(GraphNode):
+class _Transposed(Passage):
     """The gradient u -> u^T J of a function that says what J t is: its own gradient.
 
     What u^T J is does not matter, as `levels.forward_products` asks for its gradient by u alone.
     """
 
-    __slots__ = ("backends", "edges", "owner", "saved")
+    __slots__ = ("backends", "owner")
 
     multi_output = True
-    makes_new_gradients = False
-    edges: tuple
     backends: tuple
     owner: FunctionNode
-    saved: tuple
 
     @classmethod
     def of(cls, owner: FunctionNode, duals: list) -> list[Tensor | None]:
@@ -217,7 +211,6 @@ class _Transposed(GraphNode):
         node = object.__new__(cls)
         node.owner, node.backend = owner, owner.backend
         node.edges = tuple([None if u is None else current_edge(u) for u in duals])
-        node.saved = ()
         node.sequence = next_sequence_number()
         places = [edge for edge in owner.edges if edge is not None]
         node.shapes = tuple([place[0].shape_of(place[1]) for place in places])
@@ -240,10 +233,6 @@ class _Transposed(GraphNode):
 
     def backend_of(self, index: int) -> Any:
         return self.backends[index]
-
-    @property
-    def next_functions(self) -> tuple:
-        return tuple((None, 0) if edge is None else edge for edge in self.edges)
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
         """J t for tangents of the inputs."""

@@ -113,16 +113,12 @@ def _check(
                 "precision floating point or complex. ",
                 stacklevel=level_outside(),
             )
-    outputs = _differentiable(func(*inputs))
-    positions = [
-        i
-        for i, output in enumerate(_tuple(func(*inputs)))
-        if isinstance(output, Tensor) and output.requires_grad
-    ]
+    results = _tuple(func(*inputs))
+    outputs = _differentiable(results)
     for number, x in enumerate(wanted):
         columns = _numerical(func, inputs, x, eps)
-        for which, position in enumerate(positions):
-            output = outputs[which]
+        for which, output in enumerate(outputs):
+            position = next(i for i, result in enumerate(results) if result is output)
             for seed in (1j, 1) if output.is_complex() else (1,):
                 rows = _analytical(output, x, seed)
                 numerical = [column[position] for column in columns]

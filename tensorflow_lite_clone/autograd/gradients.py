@@ -202,30 +202,45 @@ def _vector_products(
     over_tensors = create_graph or bool(mode.mappings) or bool(mode.dispatching)
     roots = _roots(outs, grads, over_tensors)
     edges = [_edge_of(value) for value in ins]
-    captured = run_backward(
-        roots,
-        retain_graph=retain,
-        create_graph=over_tensors,
-        recording=create_graph,
-        wanted=set(edges),
-        accumulate=False,
-    )
-    found = []
-    for index, edge in enumerate(edges):
-        g = captured.get(edge)
+    found = products(roots, edges, ins, grads, create_graph, over_tensors, retain)
+    for index, g in enumerate(found):
         if g is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the "
                 "graph. Set allow_unused=True if this is the desired behavior."
             )
-        found.append(g)
+    return found
+
+
+def products(
+    roots: list,
+    edges: Sequence[Edge | None],
+    inputs: Sequence[Any],
+    vectors: Sequence[Tensor | None],
+    record: bool,
+    over_tensors: bool,
+    retain: bool = True,
+) -> list[Tensor | None]:
+    """The gradients that arrive at `edges`, those of `inputs`, from roots made of `vectors`.
+
+    None where none does. They are in the graph with `record`, which is only `over_tensors`.
+    """
+    captured = run_backward(
+        roots,
+        retain_graph=retain,
+        create_graph=over_tensors,
+        recording=record,
+        wanted={edge for edge in edges if edge is not None},
+        accumulate=False,
+    )
+    found = [None if edge is None else captured.get(edge) for edge in edges]
     if over_tensors:
         return found
     return wrap_gradients(
         found,
-        [node.backend for node, _ in edges],
-        [(x._storage,) if isinstance(x, Tensor) and not x.is_sparse else () for x in ins],
-        [g._storage for g in grads if g is not None and not g.is_sparse],
+        [None if edge is None else edge[0].backend for edge in edges],
+        [(x._storage,) if isinstance(x, Tensor) and not x.is_sparse else () for x in inputs],
+        [vector._storage for vector in vectors if vector is not None and not vector.is_sparse],
     )
 
 

@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.saved import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from tensorflow_lite_clone.core.handles import RemovableHandle
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -28,7 +29,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     return GradientEdge(*edge)
 
 
-class _Handles:
+class _Handles(RemovableHandle):
     """The handles of one hook on several tensors."""
 
     def __init__(self, handles: tuple) -> None:
@@ -38,12 +39,6 @@ class _Handles:
         """Unregister the hook from all its tensors."""
         for handle in self._handles:
             handle.remove()
-
-    def __enter__(self) -> _Handles:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
 
 
 def register_multi_grad_hook(

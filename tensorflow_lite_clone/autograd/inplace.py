@@ -148,10 +148,9 @@ def on_one_backend(target: Tensor, inputs: Any, op: type[Op]) -> tuple[Any, tupl
 
 def beside(target: Tensor, value: Tensor, op: type[Op]) -> Tensor:
     """`value` on the backend of `target`, which it is written to; RuntimeError if it cannot be."""
-    if value._storage.backend is target._storage.backend:
-        return value
-    lifted: Tensor = into(target, together((target, value), op))[1]
-    return lifted
+    (_, lifted), _ = on_one_backend(target, (target, value), op)
+    beside: Tensor = lifted
+    return beside
 
 
 def copy_beside(input: Any, *others: Any, memory_format: Any = preserve_format) -> Tensor:

@@ -8,15 +8,15 @@ counts for nothing, and results that depend on no other are detached.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import current_edge, wrap_gradients
-from tensorflow_lite_clone.autograd.engine import run_backward
+from tensorflow_lite_clone.autograd.apply import current_edge
+from tensorflow_lite_clone.autograd.gradients import products
 from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
-from tensorflow_lite_clone.autograd.node import GraphNode, Leaf, next_sequence_number
+from tensorflow_lite_clone.autograd.node import Leaf, Passage, next_sequence_number
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -25,15 +25,15 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 class Source(Leaf):
     """Where a level's input begins; hands gradients on to what the input was computed from."""
 
-    __slots__ = ("alive", "edges", "saved")
+    __slots__ = ("alive", "edges")
 
     makes_new_gradients = False
+    next_functions = ()  # as of any leaf
 
     def __init__(self, tensor: Tensor, edge: Any) -> None:
         super().__init__(tensor)
         self.sequence = next_sequence_number()
         self.edges = (edge,)
-        self.saved = ()
         self.alive = True
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
@@ -47,44 +47,39 @@ def zeros_of(tensor: Tensor) -> Tensor:
     return zeros
 
 
-def reaches_variables(tensors: Iterable[Tensor]) -> bool:
-    """Whether a tensor depends on a leaf, or on a source of a level that has not ended."""
+def _ancestors(tensors: Iterable[Tensor]) -> Iterator[Any]:
+    """The nodes and leaves that tensors were computed by, each once."""
     stack = [tensor._edge[0] for tensor in tensors if tensor._edge is not None]
     seen = set(stack)
     while stack:
         node = stack.pop()
-        if type(node) is Leaf or (type(node) is Source and node.alive):
-            return True
+        yield node
         for edge in node.edges:
             if edge is not None and edge[0] not in seen:
                 seen.add(edge[0])
                 stack.append(edge[0])
-    return False
 
 
-class LevelBoundary(GraphNode):
-    """Hands gradients on: what comes after a source, where a variable may be written to."""
+def reaches_variables(tensors: Iterable[Tensor]) -> bool:
+    """Whether a tensor depends on a leaf, or on a source of a level that has not ended."""
+    return any(
+        type(node) is Leaf or (type(node) is Source and node.alive) for node in _ancestors(tensors)
+    )
 
-    __slots__ = ("edges", "saved")
 
-    makes_new_gradients = False
+def depends_on(output: Tensor, inputs: list[Tensor]) -> bool:
+    """Whether an output was computed from one of the inputs."""
+    wanted = {x._edge[0] for x in inputs if x._edge is not None}
+    return any(node in wanted for node in _ancestors((output,)))
 
-    def __init__(self, tensor: Tensor, edge: Any) -> None:
-        self.backend = tensor._storage.backend
-        self.shapes, self.dtypes = tensor._storage.physical.shape, tensor._storage.physical.dtype
-        self.sequence = next_sequence_number()
-        self.edges, self.saved = (edge,), ()
+
+class LevelBoundary(Passage):
+    """What comes after a source, where a variable may be written to."""
+
+    __slots__ = ()
 
     def name(self) -> str:
         return "ViewBackward0"
-
-    @property
-    def next_functions(self) -> tuple:
-        return self.edges
-
-    def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
-        """What arrives goes on."""
-        return grads
 
 
 class Level:
@@ -153,20 +148,9 @@ def vector_products(
     if not roots:
         return [None] * len(inputs)
     over_tensors = record or batched or bool(mode.dispatching)
-    captured = run_backward(
-        [(e, v if over_tensors else value_of(v)) for e, v in roots],
-        retain_graph=True,
-        create_graph=over_tensors,
-        recording=record,
-        wanted={edge for edge in edges if edge is not None},
-        accumulate=False,
-    )
-    found = [None if edge is None else captured.get(edge) for edge in edges]
-    if over_tensors:
-        return found
-    backends = [None if edge is None else edge[0].backend for edge in edges]
-    told = [(x._storage,) for x in inputs]
-    return wrap_gradients(found, backends, told, [vector._storage for vector in vectors])
+    if not over_tensors:
+        roots = [(edge, value_of(vector)) for edge, vector in roots]
+    return products(roots, edges, inputs, vectors, record, over_tensors)
 
 
 def forward_products(
@@ -201,22 +185,6 @@ def forward_products(
             product = zeros_of(y)
         results.append(product)
     return results
-
-
-def depends_on(output: Tensor, inputs: list[Tensor]) -> bool:
-    """Whether an output was computed from one of the inputs."""
-    wanted = {x._edge[0] for x in inputs if x._edge is not None}
-    stack = [] if output._edge is None else [output._edge[0]]
-    seen = set(stack)
-    while stack:
-        node = stack.pop()
-        if node in wanted:
-            return True
-        for edge in getattr(node, "edges", ()):
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
-    return False
 
 
 def check_tangent(primal: Tensor, tangent: Tensor) -> None:

@@ -6,7 +6,6 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
@@ -108,17 +107,6 @@ class _Switch:
         """A fresh context manager with the same arguments."""
         return type(self)()
 
-    def __enter__(self) -> Any:
-        raise NotImplementedError
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        raise NotImplementedError
-
 
 class _GradSwitch(_Switch):
     _enabled: bool
@@ -158,11 +146,11 @@ class set_grad_enabled(_GradSwitch):
     """Switch recording on or off; as a context manager, restore it at the end."""
 
     def __init__(self, mode: bool) -> None:
-        self._enabled = bool(mode)
-        _set_grad(self, self._enabled)
+        self._enabled, self._previous = bool(mode), is_grad_enabled()
+        _set_grad_enabled(self._enabled)
 
     def __enter__(self) -> None:
-        _set_grad_now(self._enabled)
+        mode.grad = self._enabled
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         mode.grad = self._previous  # as a decorator it does nothing until the call
@@ -170,15 +158,6 @@ class set_grad_enabled(_GradSwitch):
 
     def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self._enabled)
-
-
-def _set_grad(switch: _GradSwitch, enabled: bool) -> None:
-    switch._previous = mode.grad
-    mode.grad = enabled
-
-
-def _set_grad_now(enabled: bool) -> None:
-    mode.grad = enabled
 
 
 class inference_mode(_Switch):

@@ -20,8 +20,20 @@ if TYPE_CHECKING:
     from tensorflow_lite_clone.core.protocols import Namespace
 
 next_sequence_number = itertools.count().__next__
-_new = object.__new__
-_NO_PARAMETERS: dict = {}
+
+
+def was_modified(storage: Storage, owner: str, version: int) -> RuntimeError:
+    """The error for a saved value that was written to since; `owner` says whose it is."""
+    dtype: DType = storage.backend.dtypes[storage.physical.dtype]
+    device = storage.backend.device.type
+    kind = "" if device == "cpu" else f"{device}."
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace "
+        f"operation: [torch.{kind}{dtype.short_name}Tensor {list(storage.physical.shape)}]{owner} "
+        f"is at version {storage.current_version()}; expected version {version} instead. Hint: "
+        "enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
 
 
 class GraphNode:
@@ -34,6 +46,8 @@ class GraphNode:
     shapes: tuple  # the output's shape, or with several outputs a tuple of them
     dtypes: Any  # likewise, native
     sequence: int  # increases along the graph: a node's is higher than those of its inputs
+    edges: Any = ()  # per input: (node, output number) or None
+    saved: Any = ()
     # Rarely set, so class-level defaults instead of slots filled in every construction.
     arrival_hooks: GradientHooks | None = None
     hooks: dict | None = None  # (grad_inputs, grad_outputs) -> grad_inputs or None
@@ -57,7 +71,7 @@ class GraphNode:
     @property
     def next_functions(self) -> tuple:
         """The nodes this one hands gradients to, as (node or None, output number)."""
-        return ()
+        return tuple([(None, 0) if edge is None else edge for edge in self.edges])
 
     @property
     def metadata(self) -> dict:
@@ -116,7 +130,6 @@ class Node(GraphNode):
     makes_new_gradients = True  # unless they are views, inputs or saved arrays; user code may not
 
     op: type[Op]
-    edges: tuple  # per input: (node, output number) or None
     mask: int  # bit i: input i wants a gradient
     parameters: dict
     saved: list[Storage | None] | None  # None once freed
@@ -127,10 +140,6 @@ class Node(GraphNode):
         if type(label) is not str:
             label = label(self)
         return label if "Backward" in label or ":" in label else f"{label}Backward0"
-
-    @property
-    def next_functions(self) -> tuple:
-        return tuple((None, 0) if edge is None else edge for edge in self.edges)
 
     def __call__(self, *grads: Tensor | None) -> Any:
         """The gradients of the inputs for given ones of the outputs, as Tensors."""
@@ -168,31 +177,30 @@ class Node(GraphNode):
         op = self.op
         plan = op.plans[self.mask]
         backend = self.backend
-        call: Any = plan.single or plan.together
-        if call is not None and needed is None and not create_graph and not self.multi_output:
-            place, function, _, names = call
+        single = plan.single
+        if single is not None and needed is None and not create_graph and not self.multi_output:
+            positions, function, _, names = single
             saved = self._unpack(plan.saves, False) if plan.saves else ()
             parameters = self.parameters
             if len(names) != len(parameters):
                 parameters = {name: parameters[name] for name in names}
             results: list[Any] = [None] * len(self.edges)
-            if plan.single is not None:
+            if len(positions) == 1:
                 function = backend.gradients[function]
-                results[place] = function(backend.F, grads[0], *saved, **parameters)
+                results[positions[0]] = function(backend.F, grads[0], *saved, **parameters)
                 return results
             function = backend.joint_gradients[function]
             found = function(backend.F, grads[0], *saved, **parameters)
-            for position, result in zip(place, found):
+            for position, result in zip(positions, found):
                 results[position] = result
             return results
+        F = backend.F
         if create_graph:
-            F, forms = recorded(backend), None
+            F = recorded(backend)
             if not mode.grad and mode.dispatching:
                 seen = interpreters.dispatch.gradient(self, grads, needed)
                 if seen is not NotImplemented:
                     return seen
-        else:
-            F, forms = backend.F, backend.gradients
         saved = self._unpack(plan.saves, create_graph) if plan.saves else ()
         g = self._differentiable(grads, F) if self.multi_output else grads[0]
         parameters = self.parameters
@@ -203,40 +211,29 @@ class Node(GraphNode):
                 chosen["needs"] = plan.needs
                 if needed is not None:
                     chosen["needs"] = tuple([a and b for a, b in zip(plan.needs, needed)])
-            backward = op.backward if create_graph else self.backend.joint_gradients[op.backward]
+            backward = op.backward if create_graph else backend.joint_gradients[op.backward]
             result = backward(F, g, *saved, **chosen)
             result = result if type(result) is tuple else (result,)
             return self._anchored(result) if create_graph and op.anchors else result
         results = [None] * len(self.edges)
-        steps, shared = plan.steps, plan.shared
-        if plan.whole is not None and (
-            needed is None or all([needed[position] for position in plan.whole.inputs])
-        ):
-            steps, shared = (), (plan.whole,)
-        for position, function, places, names in steps:
-            if needed is not None and not needed[position]:
-                continue
-            if forms is not None:
-                function = forms[function]
-            values = saved
-            if len(places) != len(saved) or len(places) > 1:
-                values = [saved[place] for place in places]
-            if not names:
-                results[position] = function(F, g, *values)
-            elif len(names) == len(parameters):
-                results[position] = function(F, g, *values, **parameters)
-            else:
-                chosen = {name: parameters[name] for name in names}
-                results[position] = function(F, g, *values, **chosen)
-        for positions, function, places, names in shared:
+        steps, whole = plan.steps, plan.whole
+        if whole is not None and (needed is None or all([needed[i] for i in whole.inputs])):
+            steps = (whole,)
+        for positions, function, places, names in steps:
             if needed is not None and not any([needed[position] for position in positions]):
                 continue
-            if forms is not None:
-                function = self.backend.joint_gradients[function]
-            values = [saved[place] for place in places]
-            chosen = {name: parameters[name] for name in names} if names else _NO_PARAMETERS
-            found = function(F, g, *values, **chosen)
-            for position, result in zip(positions, found, strict=True):
+            values = saved if places is None else [saved[place] for place in places]
+            chosen = parameters
+            if len(names) != len(parameters):
+                chosen = {name: parameters[name] for name in names}
+            if len(positions) == 1:
+                if not create_graph:
+                    function = backend.gradients[function]
+                results[positions[0]] = function(F, g, *values, **chosen)
+                continue
+            if not create_graph:
+                function = backend.joint_gradients[function]
+            for position, result in zip(positions, function(F, g, *values, **chosen), strict=True):
                 results[position] = result
         return self._anchored(results) if create_graph and op.anchors else results
 
@@ -322,21 +319,11 @@ class Node(GraphNode):
         return tensor
 
     def _raise_modified(self, place: int, storage: Storage, version: int) -> None:
-        array = storage.physical
-        dtype: DType = storage.backend.dtypes[array.dtype]
-        device = storage.backend.device.type
-        kind = "" if device == "cpu" else f"{device}."
         owner = ""
         edge = (self, ~place) if place < 0 else self.edges[place]
         if edge is not None and type(edge[0]) is not Leaf:
             owner = f", which is output {edge[1]} of {edge[0].name().partition('Backward')[0]},"
-        raise RuntimeError(
-            "one of the variables needed for gradient computation has been modified by an inplace "
-            f"operation: [torch.{kind}{dtype.short_name}Tensor {list(array.shape)}]{owner} is at "
-            f"version {storage.current_version()}; expected version {version} instead. Hint: "
-            "enable anomaly detection to find the operation that failed to compute its gradient, "
-            "with torch.autograd.set_detect_anomaly(True, check_nan=False)."
-        )
+        raise was_modified(storage, owner, version)
 
 
 class MultiOutputNode(Node):
@@ -347,36 +334,44 @@ class MultiOutputNode(Node):
     multi_output = True
 
 
-class Anchor(GraphNode):
-    """The node of a gradient g that depends on more than its formula reads; see `Op.anchors`."""
+class Passage(GraphNode):
+    """A node that no op has made, of one output: it hands what arrives on, unless it says how."""
 
-    __slots__ = ("edges", "saved", "zeros")
+    __slots__ = ("edges",)
 
     makes_new_gradients = False
-    edges: list  # that of g, if it has one, or None; then those that it is anchored to
-    saved: tuple
+
+    def __init__(self, storage: Storage, edges: tuple) -> None:
+        self.backend, self.edges = storage.backend, edges
+        self.shapes, self.dtypes = storage.physical.shape, storage.physical.dtype
+        self.sequence = next_sequence_number()
+
+    def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
+        """One gradient per input, from that of the output."""
+        return grads
+
+
+class Anchor(Passage):
+    """The node of a gradient g that depends on more than its formula reads; see `Op.anchors`.
+
+    `edges` are that of g, if it has one, or None; then those that it is anchored to.
+    """
+
+    __slots__ = ("zeros",)
+
     zeros: list[bool]  # for each of the latter: whether its gradient is zeros, or none at all
 
     @classmethod
     def of(cls, g: Tensor, edges: list, zeros: list[bool]) -> Tensor:
         """The same gradient, in the same memory, with `edges` besides its own."""
-        storage = g._storage
-        node = _new(cls)
-        node.backend = storage.backend
-        node.shapes, node.dtypes = storage.physical.shape, storage.physical.dtype
-        node.edges, node.zeros = [g._edge, *edges], zeros
-        node.saved = ()
-        node.sequence = next_sequence_number()
-        anchored = new_tensor(storage)
+        node = cls(g._storage, (g._edge, *edges))
+        node.zeros = zeros
+        anchored = new_tensor(g._storage)
         anchored._edge = (node, 0)
         return anchored
 
     def name(self) -> str:
         return "AnchorBackward0"
-
-    @property
-    def next_functions(self) -> tuple:
-        return tuple([(None, 0) if edge is None else edge for edge in self.edges])
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
         results = list(grads)

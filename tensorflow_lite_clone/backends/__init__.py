@@ -11,8 +11,8 @@ from importlib import import_module, util
 from types import ModuleType
 from typing import Any
 
+from tensorflow_lite_clone.backends import float32_precision
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.core import float32_precision
 from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.errors import BackendUnavailableError

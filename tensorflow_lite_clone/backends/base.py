@@ -50,7 +50,7 @@ class Backend:
     native: dict[DType, Any]  # DType -> native dtype
     generator: Any  # the default random generator, see backends.numpy.random.Generator
     graphs: Any = None  # how work is captured and replayed, see backends.cupy.graphs.Graphs
-    marks: Any = None  # how device time is measured, see backends.cupy.marks.Marks
+    events: Any = None  # how device time is measured, see backends.cupy.events.EventPool
     captures = 0  # that write calls on a tape, see backends.numpy.recording
     accelerators: tuple[str, ...] = ()  # names of more overrides for it; the last is asked first
     lays = False  # whether results may be channels_last where nobody asked, see storage.LazyStorage

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.backends import float32_precision
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.flags import flags as _flags
 

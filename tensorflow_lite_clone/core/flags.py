@@ -14,7 +14,7 @@ def _threads() -> int:
 class Flags:
     """How float32 products are computed, and what else was asked for; PyTorch's defaults.
 
-    `core/float32_precision.py`, `torch.backends` and the functions of `ops/settings.py` set them,
+    `torch.backends` and the functions of `ops/settings.py` set them,
     device backends read the first three, `free_layouts`, `remember_launches` and `threads`.
     """
 

@@ -10,16 +10,13 @@ casts under autocast and writes into ``out=`` is one frame above the function th
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.core.templates import define, fill, give
+from tensorflow_lite_clone.core.templates import deferred, define, fill, originals
 
-#: A function that has other code for a while (see `interception`) -> one with its own.
-originals: dict[Any, Any] = {}
 #: A function -> those that do the same under other names, see `twin`.
 twins: dict[Any, list[Any]] = {}
 
@@ -50,10 +47,13 @@ class Parameters(NamedTuple):
         required = len(self.positional) - len(self.defaults)
         return self._replace(defaults=(MISSING,) * required + self.defaults, open=True)
 
+    def all_defaults(self) -> dict[str, Any]:
+        """The defaults by the names of their parameters."""
+        return dict(zip(reversed(self.positional), reversed(self.defaults))) | self.keyword_defaults
+
     def given(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Of arguments for all parameters those that a call must name, not being defaults."""
-        defaults = dict(zip(reversed(self.positional), reversed(self.defaults)))
-        defaults |= self.keyword_defaults
+        defaults = self.all_defaults()
         named = {k: v for k, v in kwargs.items() if k not in defaults or v is not defaults[k]}
         if Missing in map(type, args) or not named.keys() <= {*self.keywords}:
             pairs = zip(self.positional, args, strict=False)
@@ -65,30 +65,6 @@ class Parameters(NamedTuple):
                 count -= 1
         return args[:count], named
 
-    def bound(
-        self, args: tuple, kwargs: dict[str, Any], names: tuple[str, ...]
-    ) -> tuple[tuple, dict[str, Any]]:
-        """All arguments of a call: those without defaults by position, others by keyword.
-
-        `names` are the parameters that count, in order, without any all; those before a star, if
-        there is one, are by position. Arguments that do not fit are given back as they are.
-        """
-        defaults = dict(zip(reversed(self.positional), reversed(self.defaults)))
-        defaults |= self.keyword_defaults
-        names = names or (*self.positional, *self.keywords)
-        values = {**dict(zip(self.positional, args)), **kwargs}
-        if "*" in names:
-            count = names.index("*")
-            required = list(names[:count])
-            names = (*required, *names[count + 1 :])
-        else:
-            required = [name for name in names if defaults.get(name, MISSING) is MISSING]
-        if not {*required} <= {*values} <= {*names}:
-            return args, kwargs
-        positional = (*[values.pop(name) for name in required], *args[len(self.positional) :])
-        rest = [name for name in names if name not in required]
-        return positional, {name: values.get(name, defaults[name]) for name in rest}
-
 
 _WRAPPER = """
 def {name}({parameters}):
@@ -99,23 +75,21 @@ def {name}({parameters}):
 class _Forwarder:
     """What a wrapper is made of at its first call."""
 
-    __slots__ = ("body", "change", "function", "names", "wrappers")
+    __slots__ = ("body", "change", "function", "names")
 
     def __init__(self, function: Any, body: Any, names: Any, change: Any) -> None:
         self.function = function
         self.body = body
         self.names = names
         self.change = change
-        #: The wrapper and its twins, each with the code that it begins with.
-        self.wrappers: list[tuple[Any, CodeType]] = []
 
     def parameters(self) -> Parameters:
         """Those of the wrapper."""
         own = parameters_of(self.function)
         return own if self.change is None else self.change(own)
 
-    def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Give the wrapper its code, and call it."""
+    def compile(self) -> tuple[Any, dict[str, Any]]:
+        """A function that does what the wrapper does, and the names that it uses."""
         name, parameters = self.function.__name__, self.parameters()
         body, names, modules = self.text(parameters)
         if not names.keys().isdisjoint((*parameters.positional, *parameters.keywords)):
@@ -124,14 +98,10 @@ class _Forwarder:
         head += ["*rest"] if parameters.open else ["*"] * bool(parameters.keywords)
         head += [f"{word}=None" for word in parameters.keywords] + ["**more"] * parameters.open
         text = fill(_WRAPPER, name=name, parameters=", ".join(head), body=body)
-        code = define(name, text, ", ".join(modules), {}).__code__
-        defaults, beginning = (parameters.defaults, parameters.keyword_defaults), sys._getframe(1)
-        for exported, first_code in self.wrappers:
-            wrapper = originals.get(exported, exported)
-            if first_code is beginning.f_code:
-                called = wrapper
-            give(wrapper, code.replace(co_name=wrapper.__name__), *defaults, names)
-        return called(*args, **kwargs)
+        compiled = define(name, text, ", ".join(modules), {})
+        compiled.__defaults__ = parameters.defaults
+        compiled.__kwdefaults__ = parameters.keyword_defaults
+        return compiled, names
 
     def text(self, parameters: Parameters) -> tuple[str, dict[str, Any], list[str]]:
         """What a wrapper with these parameters does, the names that are used, and whose text it is.
@@ -212,9 +182,7 @@ def forwarder(
     ValueError at the first call where a parameter has one of the names.
     """
     state = _Forwarder(function, body, names, change)
-    scope = {"__name__": __name__, "__forwarder__": state}
-    wrapper = FunctionType(_begin.__code__, scope, function.__name__)
-    state.wrappers.append((wrapper, wrapper.__code__))
+    wrapper = deferred(function.__name__, state.compile, __name__=__name__, __forwarder__=state)
     return functools.update_wrapper(wrapper, function)
 
 
@@ -236,12 +204,7 @@ def twin(function: FunctionType, module: str, name: str) -> FunctionType:
     copied.__dict__.update(function.__dict__)
     copied.__module__, copied.__qualname__ = module, name
     copied.__name__ = name.rpartition(".")[2]
-    if "__forwarder__" in function.__globals__:
-        function.__globals__["__forwarder__"].wrappers.append((copied, copied.__code__))
+    if "__deferred__" in function.__globals__:
+        function.__globals__["__deferred__"].functions.append((copied, copied.__code__))
     twins.setdefault(function, []).append(copied)
     return copied
-
-
-def _begin(*args: Any, **kwargs: Any) -> Any:
-    # The name is of a wrapper's scope.
-    return __forwarder__.begin(args, kwargs)  # type: ignore[name-defined]  # noqa: F821

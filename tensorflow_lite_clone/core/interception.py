@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-from tensorflow_lite_clone.core import forwarding
+from tensorflow_lite_clone.core import forwarding, templates
 from tensorflow_lite_clone.core.torch_function import (
     ALL_DISABLED,
     ENABLED,
@@ -129,7 +129,7 @@ class Interceptor:
         own.__kwdefaults__ = function.__kwdefaults__
         functools.update_wrapper(own, function)
         own.__dict__ = dict(function.__dict__)
-        forwarding.originals[function] = own
+        templates.originals[function] = own
         function.__dict__.setdefault("__wrapped__", own)  # for `inspect`
         code = _code(function.__code__.co_freevars)
         constants = [self if value == _INTERCEPTOR else value for value in code.co_consts]
@@ -139,7 +139,7 @@ class Interceptor:
 
     def end(self) -> None:
         """Give the function its own code back."""
-        function, own = self.function, forwarding.originals.pop(self.function)
+        function, own = self.function, templates.originals.pop(self.function)
         if function.__dict__.get("__wrapped__") is own:
             del function.__dict__["__wrapped__"]
         function.__defaults__, function.__kwdefaults__ = own.__defaults__, own.__kwdefaults__

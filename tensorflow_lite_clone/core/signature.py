@@ -15,7 +15,13 @@ from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype
 from tensorflow_lite_clone.core.errors import NotStrided, size_error
-from tensorflow_lite_clone.core.forwarding import Missing, Parameters, forwarder, has_parameters
+from tensorflow_lite_clone.core.forwarding import (
+    Missing,
+    Parameters,
+    forwarder,
+    has_parameters,
+    parameters_of,
+)
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.older_orders import CROSSED, ORDERS, in_present_order
 
@@ -183,20 +189,10 @@ class Signature:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
         function = inspect.unwrap(function)
-        code = function.__code__
-        count = code.co_argcount
-        self.names = code.co_varnames[:count]
-        keywords = code.co_varnames[: count + code.co_kwonlyargcount]
-        admits_none = {
-            name
-            for name, value in zip(
-                reversed(self.names), reversed(function.__defaults__ or ()), strict=False
-            )
-            if value is None
-        }
-        admits_none.update(
-            [name for name, value in (function.__kwdefaults__ or {}).items() if value is None]
-        )
+        own = parameters_of(function)
+        self.names = own.positional
+        keywords = (*own.positional, *own.keywords)
+        admits_none = [name for name, value in own.all_defaults().items() if value is None]
         self.synonyms = {
             word: name
             for word, name in (_SYNONYMS | _SYNONYMS_OF.get(self.name, {})).items()

@@ -8,6 +8,8 @@ Tracebacks and `inspect.getsource` show the lines; the file's name says what the
 from __future__ import annotations
 
 import linecache
+import sys
+from collections.abc import Callable
 from textwrap import indent
 from types import CodeType, FunctionType
 from typing import Any
@@ -48,49 +50,56 @@ def define(name: str, text: str, modules: str, scope: dict[str, Any]) -> Any:
     return scope[name]
 
 
-def define_later(name: str, text: str, modules: str, scope: dict[str, Any]) -> Any:
-    """As `define`, but compiled at the first call: the package imports faster.
-
-    It has the names that are in `scope` by then.
-    """
-    definition = _Definition()
-    own = {"__name__": scope.get("__name__", __name__), "__definition__": definition}
-    definition.function = scope[name] = FunctionType(_begin.__code__, own, name)
-    definition.text, definition.modules, definition.scope = text, modules, scope
-    return definition.function
+#: A function that has other code for a while (see `interception`) -> one with its own.
+originals: dict[Any, Any] = {}
 
 
-def give(
-    function: Any, code: CodeType, defaults: Any, keyword_defaults: Any, names: dict[str, Any]
-) -> None:
-    """Let a function be what was compiled for it; `names` are what the code uses.
+class Deferred:
+    """Functions that are compiled when the first of them is called: the package imports faster."""
 
-    The code comes last: other threads may call the function meanwhile.
-    """
-    function.__globals__.update(names)
-    function.__defaults__, function.__kwdefaults__ = defaults, keyword_defaults
-    function.__code__ = code
+    __slots__ = ("compile", "functions")
+
+    def __init__(self, compile: Callable[[], tuple[Any, dict[str, Any]]]) -> None:
+        #: Gives a function, whose code and defaults they get, and the names that it uses.
+        self.compile = compile
+        #: The first and its twins, each with the code that it begins with.
+        self.functions: list[tuple[Any, CodeType]] = []
+
+    def begin(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Compile the functions, and call the one that calls this."""
+        compiled, names = self.compile()
+        beginning = sys._getframe(1).f_code
+        for exported, first_code in self.functions:
+            function = originals.get(exported, exported)
+            if first_code is beginning:
+                called = function
+            function.__globals__.update(names)
+            function.__doc__ = function.__doc__ or compiled.__doc__
+            function.__defaults__ = compiled.__defaults__
+            function.__kwdefaults__ = compiled.__kwdefaults__
+            # Last: other threads may call the function meanwhile.
+            function.__code__ = compiled.__code__.replace(co_name=function.__name__)
+        return called(*args, **kwargs)
 
 
-class _Definition:
-    """What a function is compiled from at its first call."""
-
-    __slots__ = ("function", "modules", "scope", "text")
-
-    function: Any
-    text: str
-    modules: str
-    scope: dict[str, Any]
-
-    def complete(self) -> Any:
-        """The function, with its own code."""
-        function = self.function
-        made = define(function.__name__, self.text, self.modules, dict(self.scope))
-        function.__doc__ = made.__doc__
-        give(function, made.__code__, made.__defaults__, made.__kwdefaults__, self.scope)
-        return function
+def deferred(name: str, compile: Callable[[], tuple[Any, dict[str, Any]]], **scope: Any) -> Any:
+    """The first function of a `Deferred`."""
+    functions = Deferred(compile)
+    function = FunctionType(_begin.__code__, {**scope, "__deferred__": functions}, name)
+    functions.functions.append((function, function.__code__))
+    return function
 
 
 def _begin(*args: Any, **kwargs: Any) -> Any:
     # The name is of the function's own scope.
-    return __definition__.complete()(*args, **kwargs)  # type: ignore[name-defined]  # noqa: F821
+    return __deferred__.begin(args, kwargs)  # type: ignore[name-defined]  # noqa: F821
+
+
+def define_later(name: str, text: str, modules: str, scope: dict[str, Any]) -> Any:
+    """As `define`, but compiled at the first call, with the names that are in `scope` by then."""
+
+    def compile() -> tuple[Any, dict[str, Any]]:
+        return define(name, text, modules, dict(scope)), scope
+
+    scope[name] = deferred(name, compile, __name__=scope.get("__name__", __name__))
+    return scope[name]

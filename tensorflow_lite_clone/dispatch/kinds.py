@@ -231,11 +231,6 @@ def with_axis(x: Array, /, axis: int = 0) -> Shape:
     return (*x.shape[:axis], 1, *x.shape[axis:])
 
 
-def without_axes(x: Array, /, axis: Any) -> Shape:
-    axes = _positions(axis, x.ndim)
-    return tuple([n for a, n in enumerate(x.shape) if a not in axes])
-
-
 def given(x: Array, shape: Any, *args: Any, **parameters: Any) -> Shape:
     return (shape,) if isinstance(shape, int) else tuple(shape)
 

@@ -37,20 +37,11 @@ OF_PRIMITIVES: dict[str, type[Op] | None] = {}
 
 
 class Step(NamedTuple):
-    """One gradient function to call: for which input, on which saved values and parameters."""
+    """One gradient function to call: for which inputs, on which saved values and parameters."""
 
-    input: int
+    inputs: tuple[int, ...]  # of several the function returns as many gradients
     function: Callable[..., Any]
-    saved: tuple[int, ...]  # positions in Plan.saves
-    parameters: tuple[str, ...]
-
-
-class Shared(NamedTuple):
-    """One gradient function to call for several inputs."""
-
-    inputs: tuple[int, ...]
-    function: Callable[..., Any]
-    saved: tuple[int, ...]
+    saved: tuple[int, ...] | None  # positions in Plan.saves; None: all, as they come
     parameters: tuple[str, ...]
 
 
@@ -58,13 +49,10 @@ class Plan(NamedTuple):
     """What to save and what to call when a given set of inputs wants gradients."""
 
     saves: tuple[int, ...]  # i >= 0: input i; i < 0: output ~i
-    steps: tuple[Step, ...]  # empty: the joint `backward` is called with everything saved
     needs: tuple[bool, ...]
-    shared: tuple[Shared, ...] = ()
-    whole: Shared | None = None  # all that the steps and the shared ones do, at once
-    #: Where one call gives all that is wanted: that call, which takes what is saved as it comes.
-    single: Step | None = None
-    together: Shared | None = None
+    steps: tuple[Step, ...] = ()  # empty: the joint `backward` is called with everything saved
+    whole: Step | None = None  # all that the steps do, at once
+    single: Step | None = None  # the step or the whole that gives all that is wanted by itself
 
 
 class _Plans(dict):
@@ -116,8 +104,9 @@ class Op:
     variadic: bool
     differentiable: bool
     joint: tuple[tuple[str, ...], tuple[str, ...], bool] | None
-    separate: dict[int, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
-    shared: dict[tuple[int, ...], tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
+    #: The gradient functions by the inputs that they are for, with what they save and take.
+    separate: dict[tuple[int, ...], tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]]
+    shared: bool  # whether one of these is for several inputs
 
     forward: Callable[..., Any]
     backward: Callable[..., Any]
@@ -140,31 +129,27 @@ class Op:
         cls.inputs, _, cls.variadic = _signature(cls.forward, 1)
         cls.joint = None
         cls.separate = {}
-        cls.shared = {}
         if "backward" in vars(cls):
             saved, parameters, _ = _signature(cls.backward, 2)
             wants_needs = "needs" in parameters
             cls.joint = saved, tuple(p for p in parameters if p != "needs"), wants_needs
         else:
-            for position, argument in enumerate(cls.inputs):
-                function = getattr(cls, f"backward_{argument}", None)
-                if function is not None:
-                    saved, parameters, _ = _signature(function, 2)
-                    cls.separate[position] = function, saved, parameters
-            for attribute in vars(cls):
-                if not attribute.startswith("backward_"):
+            names = [f"backward_{argument}" for argument in cls.inputs]
+            names += [name for name in vars(cls) if name.startswith("backward_")]
+            for name in dict.fromkeys(names):
+                function = getattr(cls, name, None)
+                if function is None:
                     continue
-                arguments = attribute.removeprefix("backward_").split("_and_")
+                arguments = name.removeprefix("backward_").split("_and_")
                 if not set(arguments) <= set(cls.inputs):
                     raise TypeError(
-                        f"'{attribute}' of the op '{cls.name}' names no input: they are "
+                        f"'{name}' of the op '{cls.name}' names no input: they are "
                         f"{', '.join(cls.inputs) or 'none'}"
                     )
-                if len(arguments) > 1:
-                    function = getattr(cls, attribute)
-                    saved, parameters, _ = _signature(function, 2)
-                    positions = tuple(map(cls.inputs.index, arguments))
-                    cls.shared[positions] = function, saved, parameters
+                saved, parameters, _ = _signature(function, 2)
+                positions = tuple(map(cls.inputs.index, arguments))
+                cls.separate[positions] = function, saved, parameters
+        cls.shared = any([len(inputs) > 1 for inputs in cls.separate])
         cls.differentiable = cls.joint is not None or bool(cls.separate)
         cls.anchors = tuple([(cls._position(name), True) for name in cls.constant_in]) + tuple(
             [(cls._position(name), False) for name in cls.joined]
@@ -183,38 +168,37 @@ class Op:
         count = max(len(cls.inputs), mask.bit_length())
         needs = tuple(bool(mask >> i & 1) for i in range(count))
         if cls.joint is not None:
-            return Plan(tuple(map(cls._position, cls.joint[0])), (), needs)
+            return Plan(tuple(map(cls._position, cls.joint[0])), needs)
+        fitting = {
+            inputs: entry
+            for inputs, entry in cls.separate.items()
+            if all([needs[i] for i in inputs])
+        }
         every = tuple(i for i in range(count) if needs[i])
-        groups = [(i, *entry) for i, entry in cls.shared.items() if all(needs[j] for j in i)]
-        whole = [group for group in groups if group[0] == every]
-        together = [group for group in groups if group[0] != every]
-        done = {j for i, *_ in together for j in i}
-        wanted = [
-            (i, *cls.separate[i])
-            for i in range(count)
-            if needs[i] and i in cls.separate and i not in done
+        at_once = fitting.pop(every, None) if len(every) > 1 else None
+        in_groups = {i for inputs in fitting if len(inputs) > 1 for i in inputs}
+        entries = [
+            (inputs, *entry)
+            for inputs, entry in fitting.items()
+            if len(inputs) > 1 or inputs[0] not in in_groups
         ]
-        names = list(
-            dict.fromkeys(name for _, _, saved, _ in (*whole, *wanted, *together) for name in saved)
-        )
-        places = tuple(map(cls._position, names))
+        if at_once is not None:
+            entries.insert(0, (every, *at_once))
+        names = list(dict.fromkeys([name for _, _, saved, _ in entries for name in saved]))
+        all_saved = tuple(range(len(names)))
+
+        def step(inputs: Any, function: Any, saved: Any, parameters: Any) -> Step:
+            places = tuple(map(names.index, saved))
+            return Step(inputs, function, None if places == all_saved else places, parameters)
+
         # The first input's gradient last: it is the largest most often, what the others needed is
         # free by then, and the node that comes next reads it while a cache may hold it.
-        steps = tuple(
-            Step(i, function, tuple(map(names.index, saved)), parameters)
-            for i, function, saved, parameters in reversed(wanted)
-        )
-        shared = tuple(
-            Shared(i, function, tuple(map(names.index, saved)), parameters)
-            for i, function, saved, parameters in (*together, *whole)
-        )
-        all_saved = tuple(range(len(places)))
-        if whole:
-            once = shared[-1] if shared[-1].saved == all_saved else None
-            return Plan(places, steps, needs, shared[:-1], shared[-1], None, once)
-        if len(steps) + len(shared) > 1:
-            return Plan(places, steps, needs, shared)
-        return Plan(places, steps, needs, shared, None, *(steps or (None,)), *shared)
+        steps = [step(*entry) for entry in reversed(entries)]
+        whole = steps.pop() if at_once is not None else None
+        single = whole or (steps[0] if len(steps) == 1 else None)
+        if single is not None and single.saved is not None:
+            single = None
+        return Plan(tuple(map(cls._position, names)), needs, tuple(steps), whole, single)
 
     @classmethod
     def _position(cls, name: str) -> int:

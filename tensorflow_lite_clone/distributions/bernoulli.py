@@ -28,15 +28,13 @@ class Bernoulli(OfOdds, OfProbabilities, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
+    _batched = ("probs", "logits")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         (param,) = self._take(probs, logits)
         super().__init__(param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Bernoulli:
-        return self._expanded(Bernoulli, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

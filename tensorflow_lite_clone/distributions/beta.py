@@ -27,6 +27,7 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("_dirichlet",)
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -34,11 +35,6 @@ class Beta(ExponentialFamily):
         both = stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Beta:
-        new = self._expanded(Beta, batch_shape, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return new
 
     @property
     def concentration1(self) -> Tensor:

@@ -35,6 +35,7 @@ class Binomial(OfOdds, OfProbabilities, Distribution):
         "logits": constraints.real,
     }
     has_enumerate_support = True
+    _batched = ("total_count", "probs", "logits")
 
     def __init__(
         self,
@@ -46,9 +47,6 @@ class Binomial(OfOdds, OfProbabilities, Distribution):
         total_count, param = self._take(probs, logits, total_count)
         self.total_count = total_count.type_as(param)
         super().__init__(param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Binomial:
-        return self._expanded(Binomial, batch_shape, _instance, "total_count", "probs", "logits")
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):

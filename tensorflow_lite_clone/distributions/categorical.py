@@ -35,6 +35,7 @@ class Categorical(OfProbabilities, Distribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
+    _batched = ("probs", "logits")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -48,9 +49,6 @@ class Categorical(OfProbabilities, Distribution):
         else:
             self.probs = probs / probs.sum(-1, keepdim=True)
         super().__init__(self._param.shape[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Categorical:
-        return self._expanded(Categorical, batch_shape, _instance, "probs", "logits")
 
     @property
     def _num_events(self) -> int:
@@ -115,15 +113,12 @@ class OverCategories(Distribution):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     _categorical: Categorical
 
-    def __init__(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
         self._categorical = Categorical(probs, logits)
         batch, event = self._categorical.batch_shape, self._categorical.param_shape[-1:]
         super().__init__(batch, event, validate_args=validate_args)
-
-    def _expanded(self, cls: type, batch_shape: Any, instance: Any, *names: str) -> Any:
-        new = super()._expanded(cls, batch_shape, instance, *names)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
 
     @property
     def logits(self) -> Tensor:

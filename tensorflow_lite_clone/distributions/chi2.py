@@ -18,12 +18,10 @@ class Chi2(Gamma):
     """
 
     arg_constraints = {"df": constraints.positive}
+    _batched = ("concentration", "rate")
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Chi2:
-        return super().expand(batch_shape, self._get_checked_instance(Chi2, _instance))  # type: ignore[return-value]
 
     @property
     def df(self) -> Tensor:

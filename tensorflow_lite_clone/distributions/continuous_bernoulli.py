@@ -36,6 +36,8 @@ class ContinuousBernoulli(OfOdds, OfProbabilities, ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("probs", "logits")
+    _unbatched = ("_lims",)
 
     def __init__(
         self,
@@ -53,11 +55,6 @@ class ContinuousBernoulli(OfOdds, OfProbabilities, ExponentialFamily):
             self.probs = clamp_probs(param)
         self._lims = lims
         super().__init__(param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> ContinuousBernoulli:
-        new = self._expanded(ContinuousBernoulli, batch_shape, _instance, "probs", "logits")
-        new._lims = self._lims
-        return new
 
     def _outside_unstable_region(self) -> Tensor:
         """Where the formulas hold."""

@@ -26,6 +26,7 @@ class Dirichlet(ExponentialFamily):
     support = constraints.simplex
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("concentration",)
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
@@ -33,9 +34,6 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         shape = concentration.shape
         super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Dirichlet:
-        return self._expanded(Dirichlet, batch_shape, _instance, "concentration")
 
     @property
     def mean(self) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Self
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
@@ -26,6 +26,10 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
+    #: What the constructor sets, for `expand`: the tensors and distributions that have the batch's
+    #: dimensions (those of them that are set), and what is the same for every batch.
+    _batched: tuple[str, ...]
+    _unbatched: tuple[str, ...] = ()
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -73,21 +77,24 @@ class Distribution:
                     f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The distribution with its parameters expanded to `batch_shape`, without copies.
 
-        A subclass with a constructor of its own passes the instance to be filled.
+        A subclass with a constructor of its own passes the instance to be filled, or names its
+        attributes anew. NotImplementedError for a class that does neither.
         """
-        raise NotImplementedError
-
-    def _expanded(self, cls: type, batch_shape: Any, instance: Any, *names: str) -> Any:
-        """`expand` for class `cls`: the batch of the attributes `names` that are set."""
-        new = self._get_checked_instance(cls, instance)
+        owner = next((cls for cls in type(self).__mro__ if "_batched" in vars(cls)), None)
+        if owner is None:
+            raise NotImplementedError
+        new = self._get_checked_instance(owner, _instance)
         shape = Size(batch_shape)
-        for name in names:
+        for name in self._batched:
             if name in self.__dict__:
                 value = self.__dict__[name]
-                setattr(new, name, value.expand(shape + value.shape[len(self._batch_shape) :]))
+                own = value.shape if isinstance(value, Tensor) else value.batch_shape
+                setattr(new, name, value.expand(shape + own[len(self._batch_shape) :]))
+        for name in self._unbatched:
+            setattr(new, name, getattr(self, name))
         Distribution.__init__(new, shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new

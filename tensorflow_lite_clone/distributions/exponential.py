@@ -23,13 +23,11 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("rate",)
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Exponential:
-        return self._expanded(Exponential, batch_shape, _instance, "rate")
 
     @property
     def mean(self) -> Tensor:

@@ -28,18 +28,13 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    _batched = ("df1", "df2", "_gamma1", "_gamma2")
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
         super().__init__(self.df1.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> FisherSnedecor:
-        new = self._expanded(FisherSnedecor, batch_shape, _instance, "df1", "df2")
-        new._gamma1 = self._gamma1.expand(batch_shape)
-        new._gamma2 = self._gamma2.expand(batch_shape)
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -30,16 +30,13 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    _batched = ("loc", "scale", "concentration")
 
     def __init__(
         self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
     ) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> GeneralizedPareto:
-        names = ("loc", "scale", "concentration")
-        return self._expanded(GeneralizedPareto, batch_shape, _instance, *names)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self.icdf(self.loc.new_empty(self._extended_shape(sample_shape)).uniform_())

@@ -28,6 +28,7 @@ class Geometric(OfOdds, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
+    _batched = ("probs", "logits")
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -40,9 +41,6 @@ class Geometric(OfOdds, Distribution):
                 f"{tuple(self.probs.shape)}) of distribution {self!r} to be positive but found "
                 f"invalid values:\n{self.probs[~(self.probs > 0)]}"
             )
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Geometric:
-        return self._expanded(Geometric, batch_shape, _instance, "probs", "logits")
 
     @property
     def mean(self) -> Tensor:

@@ -25,6 +25,7 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    _batched = ("loc", "scale")
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -41,10 +42,6 @@ class Gumbel(TransformedDistribution):
             AffineTransform(self.loc, -self.scale),
         ]
         super().__init__(base, transforms, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Gumbel:
-        new = self._expanded(Gumbel, batch_shape, _instance, "loc", "scale")
-        return super().expand(batch_shape, new)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

@@ -16,11 +16,10 @@ __all__ = ["HalfCauchy"]
 class HalfCauchy(Half):
     """The distribution of abs(x), where x is Cauchy of median 0 and half width `scale`."""
 
+    _batched = ()
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> HalfCauchy:
-        return super().expand(batch_shape, self._get_checked_instance(HalfCauchy, _instance))
 
     @property
     def mean(self) -> Tensor:

@@ -18,11 +18,10 @@ class HalfNormal(Half):
     Source: N. Johnson, S. Kotz, N. Balakrishnan, Continuous Univariate Distributions 1, ch. 13.
     """
 
+    _batched = ()
+
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> HalfNormal:
-        return super().expand(batch_shape, self._get_checked_instance(HalfNormal, _instance))
 
     @property
     def mean(self) -> Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributions import constraints
 from tensorflow_lite_clone.distributions.distribution import Distribution
 from tensorflow_lite_clone.distributions.utils import _sum_rightmost
@@ -20,6 +19,8 @@ class Independent(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
+    _batched = ("base_dist",)
+    _unbatched = ("reinterpreted_batch_ndims",)
 
     def __init__(
         self,
@@ -39,13 +40,6 @@ class Independent(Distribution):
         self.base_dist = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Independent:
-        new = self._expanded(Independent, batch_shape, _instance)
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        reinterpreted = self.event_shape[: self.reinterpreted_batch_ndims]
-        new.base_dist = self.base_dist.expand(Size(batch_shape) + reinterpreted)
-        return new
 
     @property
     def has_rsample(self) -> bool:

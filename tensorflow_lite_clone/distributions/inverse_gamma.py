@@ -27,14 +27,12 @@ class InverseGamma(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     base_dist: Gamma
+    _batched = ()
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         inverse = PowerTransform(-base.rate.new_ones(()))
         super().__init__(base, inverse, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> InverseGamma:
-        return super().expand(batch_shape, self._get_checked_instance(InverseGamma, _instance))
 
     @property
     def concentration(self) -> Tensor:

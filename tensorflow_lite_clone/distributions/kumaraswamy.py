@@ -29,6 +29,7 @@ class Kumaraswamy(TransformedDistribution):
     }
     support = constraints.unit_interval
     has_rsample = True
+    _batched = ("concentration1", "concentration0")
 
     def __init__(
         self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
@@ -45,12 +46,6 @@ class Kumaraswamy(TransformedDistribution):
             PowerTransform(exponent=self.concentration1.reciprocal()),
         ]
         super().__init__(base, transforms, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Kumaraswamy:
-        new = self._expanded(
-            Kumaraswamy, batch_shape, _instance, "concentration1", "concentration0"
-        )
-        return super().expand(batch_shape, new)
 
     def _moment(self, n: int) -> Tensor:
         """E[x^n] = b B(1 + n/a, b)."""

@@ -31,6 +31,8 @@ class LKJCholesky(Distribution):
 
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
+    _batched = ("concentration", "_beta")
+    _unbatched = ("dim",)
 
     def __init__(
         self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None
@@ -48,12 +50,6 @@ class LKJCholesky(Distribution):
         marginal = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
         self._beta = Beta(row + 0.5, marginal - 0.5 * row)
         super().__init__(self.concentration.shape, Size((dim, dim)), validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LKJCholesky:
-        new = self._expanded(LKJCholesky, batch_shape, _instance, "concentration")
-        new.dim = self.dim
-        new._beta = self._beta.expand(Size(batch_shape) + (self.dim,))
-        return new
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         lengths = self._beta.sample(sample_shape).unsqueeze(-1)

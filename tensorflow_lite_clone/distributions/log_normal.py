@@ -23,13 +23,11 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
     base_dist: Normal
+    _batched = ()
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LogNormal:
-        return super().expand(batch_shape, self._get_checked_instance(LogNormal, _instance))
 
     @property
     def loc(self) -> Tensor:

@@ -40,6 +40,8 @@ class LowRankMultivariateNormal(Gaussian):
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     }
+    _batched = ("loc", "cov_factor", "cov_diag")
+    _unbatched = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
     def __init__(
         self,
@@ -78,13 +80,6 @@ class LowRankMultivariateNormal(Gaussian):
         small = self._scaled_factor() @ cov_factor
         self._capacitance_tril = linalg.cholesky(small + _identity(small.shape[-1], small))
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LowRankMultivariateNormal:
-        names = "loc", "cov_factor", "cov_diag"
-        new = self._expanded(LowRankMultivariateNormal, batch_shape, _instance, *names)
-        for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
-            setattr(new, name, getattr(self, name))
-        return new
 
     def _scaled_factor(self) -> Tensor:
         """W^T D^-1."""

@@ -24,6 +24,8 @@ class MixtureSameFamily(Distribution):
 
     arg_constraints: dict[str, Any] = {}
     has_rsample = False
+    _batched = ("_mixture_distribution", "_component_distribution")
+    _unbatched = ("_event_ndims",)
 
     def __init__(
         self,
@@ -59,15 +61,6 @@ class MixtureSameFamily(Distribution):
         event = component_distribution.event_shape
         self._event_ndims = len(event)
         super().__init__(batch, event, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> MixtureSameFamily:
-        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
-        shape = Size(batch_shape)
-        components = self._component_distribution
-        new._component_distribution = components.expand(shape + components.batch_shape[-1:])
-        new._mixture_distribution = self._mixture_distribution.expand(shape)
-        new._event_ndims = self._event_ndims
-        return new
 
     @constraints.dependent_property
     def support(self):

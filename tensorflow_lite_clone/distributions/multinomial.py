@@ -25,6 +25,8 @@ class Multinomial(OverCategories):
     """
 
     total_count: int
+    _batched = ("_categorical", "_binomial")
+    _unbatched = ("total_count",)
 
     def __init__(
         self,
@@ -38,12 +40,6 @@ class Multinomial(OverCategories):
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
         self._binomial = Binomial(total_count=total_count, probs=self.probs)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Multinomial:
-        new = self._expanded(Multinomial, batch_shape, _instance)
-        new.total_count = self.total_count
-        new._binomial = self._binomial.expand(Size(batch_shape) + self.event_shape)
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self):

@@ -90,6 +90,8 @@ class MultivariateNormal(OfCovariance, Gaussian):
     """
 
     arg_constraints = {"loc": constraints.real_vector, **MATRICES}
+    _batched = ("loc", *MATRICES)
+    _unbatched = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self,
@@ -113,11 +115,6 @@ class MultivariateNormal(OfCovariance, Gaussian):
         self.loc = loc.expand((*batch_shape, -1))
         super().__init__(batch_shape, self.loc.shape[-1:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> MultivariateNormal:
-        new = self._expanded(MultivariateNormal, batch_shape, _instance, "loc", *MATRICES)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        return new
 
     @property
     def variance(self) -> Tensor:

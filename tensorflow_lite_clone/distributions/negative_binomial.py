@@ -35,6 +35,7 @@ class NegativeBinomial(OfOdds, OfProbabilities, Distribution):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    _batched = ("total_count", "probs", "logits")
 
     def __init__(
         self,
@@ -46,11 +47,6 @@ class NegativeBinomial(OfOdds, OfProbabilities, Distribution):
         total_count, param = self._take(probs, logits, total_count)
         self.total_count = total_count.type_as(param)
         super().__init__(param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> NegativeBinomial:
-        return self._expanded(
-            NegativeBinomial, batch_shape, _instance, "total_count", "probs", "logits"
-        )
 
     @property
     def mean(self) -> Tensor:

@@ -18,14 +18,7 @@ class OneHotCategorical(OverCategories):
 
     support = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(probs, logits, validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        return self._expanded(OneHotCategorical, batch_shape, _instance)
+    _batched = ("_categorical",)
 
     @property
     def _param(self) -> Tensor:

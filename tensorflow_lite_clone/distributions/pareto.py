@@ -23,16 +23,13 @@ class Pareto(TransformedDistribution):
     """
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    _batched = ("scale", "alpha")
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=validate_args)
         transforms = [ExpTransform(), AffineTransform(loc=0, scale=self.scale)]
         super().__init__(base, transforms, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Pareto:
-        new = self._expanded(Pareto, batch_shape, _instance, "scale", "alpha")
-        return super().expand(batch_shape, new)
 
     @property
     def mean(self) -> Tensor:

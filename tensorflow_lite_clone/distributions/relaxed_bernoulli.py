@@ -26,6 +26,8 @@ class LogitRelaxedBernoulli(OfOdds, OfProbabilities, Distribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
+    _batched = ("probs", "logits")
+    _unbatched = ("temperature",)
 
     def __init__(
         self,
@@ -37,11 +39,6 @@ class LogitRelaxedBernoulli(OfOdds, OfProbabilities, Distribution):
         self.temperature = temperature
         (param,) = self._take(probs, logits)
         super().__init__(param.shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> LogitRelaxedBernoulli:
-        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, "probs", "logits")
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -88,6 +85,7 @@ class RelaxedBernoulli(Relaxed):
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
+    _batched = ()
 
     def __init__(
         self,
@@ -98,6 +96,3 @@ class RelaxedBernoulli(Relaxed):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> RelaxedBernoulli:
-        return super().expand(batch_shape, self._get_checked_instance(RelaxedBernoulli, _instance))

@@ -23,6 +23,8 @@ class ExpRelaxedCategorical(OverCategories):
 
     support = constraints.real_vector  # the part of it whose exponentials sum to one
     has_rsample = True
+    _batched = ("_categorical",)
+    _unbatched = ("temperature",)
 
     def __init__(
         self,
@@ -33,11 +35,6 @@ class ExpRelaxedCategorical(OverCategories):
     ) -> None:
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> ExpRelaxedCategorical:
-        new = self._expanded(ExpRelaxedCategorical, batch_shape, _instance)
-        new.temperature = self.temperature
-        return new
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -66,6 +63,7 @@ class RelaxedOneHotCategorical(Relaxed):
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
+    _batched = ()
 
     def __init__(
         self,
@@ -76,7 +74,3 @@ class RelaxedOneHotCategorical(Relaxed):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> RelaxedOneHotCategorical:
-        new = self._get_checked_instance(RelaxedOneHotCategorical, _instance)
-        return super().expand(batch_shape, new)

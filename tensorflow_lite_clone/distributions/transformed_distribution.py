@@ -27,6 +27,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: dict[str, Any] = {}
+    _batched: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = self._expanded(TransformedDistribution, batch_shape, _instance)
+        new = super().expand(batch_shape, _instance)
         new.transforms = self.transforms
         shape = Size(batch_shape) + self.event_shape
         for transform in reversed(self.transforms):

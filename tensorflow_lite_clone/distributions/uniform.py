@@ -16,6 +16,7 @@ class Uniform(Distribution):
     """The uniform distribution over [low, high)."""
 
     has_rsample = True
+    _batched = ("low", "high")
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
@@ -28,9 +29,6 @@ class Uniform(Distribution):
             "low": constraints.less_than(self.high),
             "high": constraints.greater_than(self.low),
         }
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Uniform:
-        return self._expanded(Uniform, batch_shape, _instance, "low", "high")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):

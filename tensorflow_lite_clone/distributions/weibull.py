@@ -23,6 +23,7 @@ class Weibull(TransformedDistribution):
 
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
+    _batched = ("scale", "concentration", "concentration_reciprocal")
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
@@ -33,11 +34,6 @@ class Weibull(TransformedDistribution):
             AffineTransform(loc=0, scale=self.scale),
         ]
         super().__init__(base, transforms, validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Weibull:
-        new = self._expanded(Weibull, batch_shape, _instance, "scale", "concentration")
-        new.concentration_reciprocal = new.concentration.reciprocal()
-        return super().expand(batch_shape, new)
 
     @property
     def mean(self) -> Tensor:

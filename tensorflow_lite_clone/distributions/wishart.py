@@ -49,6 +49,8 @@ class Wishart(OfCovariance, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    _batched = ("df", *MATRICES, "_dist_chi2")
+    _unbatched = ("_unbroadcasted_scale_tril", "arg_constraints")
 
     def __init__(
         self,
@@ -87,13 +89,6 @@ class Wishart(OfCovariance, ExponentialFamily):
         self._unbroadcasted_scale_tril = scale_tril_of(name, matrix)
         steps = arange(n, dtype=matrix.dtype, device=matrix.device)
         self._dist_chi2 = Chi2(self.df.unsqueeze(-1) - steps.expand((*batch_shape, -1)))
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Wishart:
-        new = self._expanded(Wishart, batch_shape, _instance, "df", *MATRICES)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        new.arg_constraints = self.arg_constraints
-        new._dist_chi2 = self._dist_chi2.expand(Size(batch_shape) + self.event_shape[-1:])
-        return new
 
     @property
     def mean(self) -> Tensor:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone import _absent
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
@@ -145,7 +145,7 @@ def missing_module(name: str) -> ModuleNotFoundError:
     message = f"No module or name '{asked}' in {__package__.partition('.')[0]}"
     # With `name` itself in the error, ``from torch import x`` would replace it by one that says
     # less.
-    return ModuleNotFoundError(f"{message} ({absent.reason(asked)})", name=asked + " ")
+    return ModuleNotFoundError(f"{message} ({_absent.reason(asked)})", name=asked + " ")
 
 
 def explain(error: BaseException) -> None:
@@ -159,7 +159,7 @@ def explain(error: BaseException) -> None:
     elif isinstance(error, AttributeError) and type(error.obj).__name__ == "Tensor":
         name = f"torch.Tensor.{error.name}"
     if name:
-        error.add_note(f"{name}: {absent.reason(name)}")
+        error.add_note(f"{name}: {_absent.reason(name)}")
 
 
 def _is_stand_in(module: ModuleType) -> bool:

@@ -14,15 +14,14 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
-from tensorflow_lite_clone.core.forwarding import originals
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.export import _schemas
+from tensorflow_lite_clone.core.templates import originals
 from tensorflow_lite_clone.export._errors import data_dependent, stack_trace
 from tensorflow_lite_clone.export._expressions import Expression
-from tensorflow_lite_clone.export._fake import FakeTensor
 from tensorflow_lite_clone.export._modes import modes
 from tensorflow_lite_clone.export._sizes import Sizes, Symbol
 from tensorflow_lite_clone.export._symbolic import (
@@ -38,12 +37,13 @@ from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
+from tensorflow_lite_clone.python_dispatch import schemas
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_map
 
 _META = Device("meta")
 Handler = Callable[..., Any]
-#: Functions that are more, or less, than the operation of their name: see `_functions`.
+#: Functions that are more, or less, than the operation of their name, by that or by their own.
 handlers: dict[str, Handler] = {}
 #: How an operation is run whose results' shapes depend on values.
 data_dependent_runs: dict[str, Callable[..., Any]] = {}
@@ -56,8 +56,6 @@ _DIRECT = frozenset(
     is_shared names has_names _is_view __repr__ __str__ __format__ is_set_to
     """.split()
 )
-#: Functions that PyTorch tells nothing about pinned memory.
-_UNPINNED = frozenset(["to", "_to_copy", "scalar_tensor"])
 _PREFIXES = {
     "torch.Tensor.": "", "torch.nn.functional.": "", "torch.linalg.": "linalg_",
     "torch.fft.": "fft_", "torch.special.": "special_", "torch.": "",
@@ -274,25 +272,17 @@ class Capture(TorchFunctionMode):
 
     # --------------------------------------------------------------------------------- operations
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call the operation of aten's that takes these arguments; TypeError if none does."""
-        found = _schemas.resolve(name, args, kwargs)
+        found = schemas.resolve(name, args, kwargs)
         if found is None:
             raise TypeError(f"torch.export: no overload of aten.{name} takes these arguments")
         return self.emit_call(found)
 
-    def emit_call(self, call: _schemas.Call) -> Any:
-        """Call an operation that `_schemas` found."""
-        packet = getattr(aten, call.name)
-        kwargs = dict(call.kwargs)
-        names = [each.name for each in _schemas.arguments_of(call.name, call.overload)]
-        if "pin_memory" in names:
-            if not any(isinstance(value, Tensor) for value in call.args):
-                kwargs.setdefault("device", default_device())
-            if call.name not in _UNPINNED:
-                kwargs["pin_memory"] = False
-            kwargs = {name: kwargs[name] for name in names if name in kwargs}
-        return self.emit(getattr(packet, call.overload), call.args, kwargs)
+    def emit_call(self, call: schemas.Call) -> Any:
+        """Call an operation that `schemas` found."""
+        call = call.with_placement(default_device())
+        return self.emit(getattr(getattr(aten, call.name), call.overload), call.args, call.kwargs)
 
     def emit(self, func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Add a node for an operation and calculate its results."""
@@ -342,7 +332,7 @@ class Capture(TorchFunctionMode):
             return _META if isinstance(value, Device) else value
 
         args, kwargs = tree_map(lane, args), tree_map(lane, kwargs)
-        names = [each.name for each in _schemas.arguments_of(func._opname, func._overloadname)]
+        names = [each.name for each in schemas.arguments_of(func._opname, func._overloadname)]
         if "device" in names and not any(isinstance(value, Tensor) for value in args):
             kwargs["device"] = _META
         kwargs.pop("pin_memory", None)
@@ -408,8 +398,8 @@ class Capture(TorchFunctionMode):
     def noted(self, traced: Traced) -> FakeTensor:
         """A tensor as a node's note."""
         known = self._traced.setdefault(id(traced.tensor), traced)
-        wants = traced.tensor.requires_grad
-        return FakeTensor.noted(traced.lanes[0], self.shape(known.tensor), traced.device, wants)
+        sizes = self.shape(known.tensor)
+        return note(traced.lanes[0], sizes, traced.device, traced.tensor.requires_grad)
 
     # -------------------------------------------------------------------------------------- sizes
 
@@ -441,16 +431,16 @@ class Capture(TorchFunctionMode):
         if isinstance(func, OpOverload):
             return self.emit(func, args, kwargs)
         if isinstance(func, OpOverloadPacket):
-            found = _schemas.resolve(func.__name__, args, kwargs)
+            found = schemas.resolve(func.__name__, args, kwargs)
             return self.emit(func.default, args, kwargs) if found is None else self.emit_call(found)
         full = resolve_name(func) or ""
         name = operation_name(full)
-        handler = handlers.get(name)
+        handler = handlers.get(full) or handlers.get(name)
         if handler is not None:
             return handler(self, *args, **kwargs)
         if full.endswith((".__get__", ".__set__", ".__delete__")) or name in _DIRECT:
             return func(*args, **kwargs)
-        call = _schemas.resolve(name, args, kwargs)
+        call = schemas.resolve(name, args, kwargs)
         if call is not None:
             return self.emit_call(call)
         return self._composed(func, full, args, kwargs)
@@ -477,6 +467,14 @@ class Capture(TorchFunctionMode):
                 ) from None
             return self.emit(packet.default, args, kwargs)
         return result
+
+
+def note(tensor: Tensor, sizes: Size, device: Device, requires_grad: bool) -> FakeTensor:
+    """What a node has of a tensor on the meta device: other sizes, of which some are symbolic."""
+    return _NOTES.dress(tensor.detach().requires_grad_(requires_grad), device, sizes)
+
+
+_NOTES = FakeTensorMode()
 
 
 def operation_name(full: str) -> str:

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
-from tensorflow_lite_clone.core.device import strided
+from tensorflow_lite_clone.core.device import Device, strided
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format, view_strides
-from tensorflow_lite_clone.export import _schemas
 from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
+from tensorflow_lite_clone.python_dispatch import schemas
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -42,10 +42,17 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
     """Call the operation of aten's that takes these arguments."""
     if _state.capture is not None:
         return _state.capture.call(name, *args, **kwargs)
-    found = _schemas.resolve(name, args, kwargs)
+    found = schemas.resolve(name, args, kwargs)
     if found is None:
         raise TypeError(f"no overload of aten.{name} takes these arguments")
     return getattr(getattr(aten, name), found.overload)(*found.args, **found.kwargs)
+
+
+def call_overload(func: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Call just this one."""
+    return (
+        func(*args, **kwargs) if _state.capture is None else _state.capture.emit(func, args, kwargs)
+    )
 
 
 def shape_of(x: Tensor) -> Any:
@@ -94,8 +101,8 @@ def device_of(x: Tensor) -> Any:
 
 def scalar(value: Any, like: Tensor) -> Tensor:
     """A number as a tensor of another's dtype and device."""
-    options = {"dtype": like.dtype, "layout": strided}
-    return call("scalar_tensor", value, **options)
+    options = {"dtype": like.dtype, "layout": strided, "device": Device("cpu")}
+    return call_overload(aten.scalar_tensor.default, value, **options)
 
 
 def is_own(function: Any) -> bool:
@@ -326,8 +333,8 @@ def _attention(
     if enable_gqa:
         raise NotImplementedError("scaled_dot_product_attention with groups is not decomposed")
     factor = (scale if scale is not None else q.shape[-1] ** -0.5) ** 0.5
-    queries = _scaled(q, factor)
-    keys = _scaled(_transpose(k, -2, -1), factor)
+    queries = call_overload(aten.mul.Scalar, q, factor)
+    keys = call_overload(aten.mul.Scalar, _transpose(k, -2, -1), factor)
     scores = _matmul(queries, keys)
     rows, columns = shape_of(q)[-2], shape_of(k)[-2]
     if is_causal:
@@ -350,11 +357,4 @@ def _attention(
             "clone", call("permute", result, [2, 0, 1, 3]), memory_format=contiguous_format
         )
         result = call("permute", result, [1, 2, 0, 3])
-    return result
-
-
-def _scaled(x: Tensor, factor: float) -> Tensor:
-    if _state.capture is None:
-        return aten.mul.Scalar(x, factor)
-    result: Tensor = _state.capture.emit(aten.mul.Scalar, (x, factor), {})
     return result

@@ -9,10 +9,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow_lite_clone._bind.overridable import IN_PYTHON, NOT_IN_PYTHON
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.interception import interceptors
-from tensorflow_lite_clone.core.overridable import IN_PYTHON, NOT_IN_PYTHON
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.ops.namespaces import OpOverloadPacket
 from tensorflow_lite_clone.tensor import Tensor

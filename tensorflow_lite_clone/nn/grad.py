@@ -11,7 +11,20 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def _input_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _gradient(
+    y: Callable[[Tensor], Tensor], size: Any, other: Tensor, grad_output: Tensor
+) -> Tensor:
+    """The gradient of the convolution ``y(x)`` for an x of `size`, which it depends on linearly."""
+    x = grad_output.new_zeros(tuple(size)).requires_grad_()
+    recorded = is_grad_enabled() and (other.requires_grad or grad_output.requires_grad)
+    with enable_grad():
+        output = y(x)
+    (gx,) = grad(output, x, grad_output, create_graph=recorded)
+    assert gx is not None  # y is made of it
+    return gx
+
+
+def _input_gradient(convolution: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def gradient(
         input_size: Any,
         weight: Tensor,
@@ -21,20 +34,15 @@ def _input_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[.
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        input = grad_output.new_zeros(tuple(input_size)).requires_grad_()
-        with enable_grad():
-            y = convolution(input, weight, None, stride, padding, dilation, groups)
-        recorded = is_grad_enabled() and (weight.requires_grad or grad_output.requires_grad)
-        (result,) = grad(y, input, grad_output, create_graph=recorded)
-        assert result is not None  # y is made of it
-        return result
+        y = lambda x: convolution(x, weight, None, stride, padding, dilation, groups)
+        return _gradient(y, input_size, weight, grad_output)
 
-    gradient.__name__ = gradient.__qualname__ = name
+    gradient.__name__ = gradient.__qualname__ = f"{convolution.__name__}_input"
     gradient.__doc__ = f"The gradient of `{convolution.__name__}` for an input of `input_size`."
     return gradient
 
 
-def _weight_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _weight_gradient(convolution: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def gradient(
         input: Tensor,
         weight_size: Any,
@@ -44,22 +52,13 @@ def _weight_gradient(name: str, convolution: Callable[..., Tensor]) -> Callable[
         dilation: Any = 1,
         groups: int = 1,
     ) -> Tensor:
-        weight = grad_output.new_zeros(tuple(weight_size)).requires_grad_()
-        with enable_grad():
-            y = convolution(input, weight, None, stride, padding, dilation, groups)
-        recorded = is_grad_enabled() and (input.requires_grad or grad_output.requires_grad)
-        (result,) = grad(y, weight, grad_output, create_graph=recorded)
-        assert result is not None  # y is made of it
-        return result
+        y = lambda x: convolution(input, x, None, stride, padding, dilation, groups)
+        return _gradient(y, weight_size, input, grad_output)
 
-    gradient.__name__ = gradient.__qualname__ = name
+    gradient.__name__ = gradient.__qualname__ = f"{convolution.__name__}_weight"
     gradient.__doc__ = f"The gradient of `{convolution.__name__}` for a weight of `weight_size`."
     return gradient
 
 
-conv1d_input = _input_gradient("conv1d_input", F.conv1d)
-conv2d_input = _input_gradient("conv2d_input", F.conv2d)
-conv3d_input = _input_gradient("conv3d_input", F.conv3d)
-conv1d_weight = _weight_gradient("conv1d_weight", F.conv1d)
-conv2d_weight = _weight_gradient("conv2d_weight", F.conv2d)
-conv3d_weight = _weight_gradient("conv3d_weight", F.conv3d)
+conv1d_input, conv2d_input, conv3d_input = map(_input_gradient, (F.conv1d, F.conv2d, F.conv3d))
+conv1d_weight, conv2d_weight, conv3d_weight = map(_weight_gradient, (F.conv1d, F.conv2d, F.conv3d))

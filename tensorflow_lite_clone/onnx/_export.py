@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.apply import recording
+from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.export.exported_program import ExportedProgram
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -162,7 +162,7 @@ class _Example:
         inputs = [trace.input(tensor, name) for name, tensor in tensors.items()]
         order = iter(tensors.values())
         arguments = replaced(self.call, lambda _: next(order))
-        with fork_rng(), recording(False), contiguous_storages(), trace:
+        with fork_rng(), no_grad(), contiguous_storages(), trace:
             result = self.model(*arguments[0], **arguments[1])
             results = [tensor for _, tensor in named_tensors(_plain(result), "")]
             outputs = [trace.content(tensor._storage.array) for tensor in results]
@@ -210,7 +210,7 @@ def _prepared(model: Any, training: TrainingMode) -> Iterator[None]:
         _state["exporting"] = False
         for module, flag in zip(modules, flags):
             module.training = flag
-        with recording(False):
+        with no_grad():
             for buffer, before in buffers:
                 buffer.copy_(before)
 
@@ -302,7 +302,7 @@ def _converted(proto: Any, opset: int) -> Any:
 def _verify(program: ONNXProgram, model: Any, example: _Example, training: TrainingMode) -> None:
     """Raise OnnxExporterError where the exported model gives something else than the model."""
     found = program(*example.tensors.values())
-    with _prepared(model, training), recording(False):
+    with _prepared(model, training), no_grad():
         result = model(*example.call[0], **example.call[1])
     for number, (_, tensor) in enumerate(named_tensors(_plain(result), "")):
         if not found[number].allclose(tensor.cpu(), rtol=1e-4, atol=1e-5, equal_nan=True):

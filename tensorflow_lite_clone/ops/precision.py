@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.backends import float32_precision
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.public import public
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import recording, wrap
+from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.interpreters import interpreters
-from tensorflow_lite_clone.autograd.mode import mode
+from tensorflow_lite_clone.autograd.mode import mode, no_grad
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.dispatch import hooks
@@ -50,7 +50,7 @@ def update_with(
     if not lists[0]:
         return
     if mode.dispatching and (mode.dispatch_modes or _is_dispatched(lists)):
-        with recording(False):
+        with no_grad():
             if interpreters.dispatch.update(step, lists, numbers) is NotImplemented:
                 update_recorded(step, *lists, read=read, **numbers)
         return

@@ -140,6 +140,6 @@ def _gpu_of(part: Part) -> Device | None:
     module = part.module
     own = [] if module is None else [*module.parameters(False), *module.buffers(False)]
     for device in chain(part.gives, part.takes, [tensor.device for tensor in own]):
-        if backends.load(device).marks is not None:
+        if backends.load(device).events is not None:
             return device
     return None

@@ -136,16 +136,16 @@ class Watch(Observer):
 
     def _mark_on(self, gpu: Device) -> Any:
         if gpu not in self._gpus:
-            self._gpus[gpu] = backends.load(gpu).marks
+            self._gpus[gpu] = backends.load(gpu).events
         self._live += 1
-        return self._gpus[gpu].mark()
+        return self._gpus[gpu].record()
 
     # -- what the marks say -------------------------------------------------------------------
 
     def resolve(self) -> None:
         """Wait for the GPUs, and turn the marks of all finished runs into times of the parts."""
         for gpu in self._gpus.values():
-            gpu.settle()
+            gpu.synchronize()
         for marks, turned in self._pending:
             self._times(marks, len(marks) if turned is None else turned)
             for _, _, made, _ in marks:

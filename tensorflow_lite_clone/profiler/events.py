@@ -271,8 +271,8 @@ class record_function:
         self._spans: list[tuple[Any, list[Any]]] = []
 
     def __enter__(self) -> Self:
-        marks = recorder.current_marks() if recorder.recorders else None
-        self._spans = [(r, r.begin(self.name, "user", marks)) for r in recorder.recorders]
+        events = recorder.current_events() if recorder.recorders else None
+        self._spans = [(r, r.begin(self.name, "user", events)) for r in recorder.recorders]
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -141,7 +141,7 @@ class profile:
     modules; `with_kernels` times every kernel of a ``.cu`` file by itself. Several profiles may be
     under way. Further options of PyTorch's are accepted.
 
-    A GPU's time is that between marks in its stream before and after an op: where the GPU waits
+    A GPU's time is that between events in its stream before and after an op: where the GPU waits
     for the host, its waiting counts.
     """
 

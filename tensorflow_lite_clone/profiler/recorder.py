@@ -1,7 +1,7 @@
 """What runs, noted while it runs; `spans.py` makes events of it afterwards.
 
 Ops are on the program's hot path, so a recorder appends flat lists and computes nothing that can
-wait. On a GPU it makes marks in the stream around each op and reads them when all is over: it
+wait. On a GPU it records events in the stream around each op and reads them when all is over: it
 never waits for the device in between.
 """
 
@@ -38,8 +38,8 @@ from tensorflow_lite_clone.utils._op_costs import (
 
 clock = time.perf_counter_ns
 
-# A span: name, kind, thread, begin, end, marks, first mark, last mark, details.
-NAME, KIND, THREAD, BEGIN, END, MARKS, FIRST, LAST, DETAILS = range(9)
+# A span: name, kind, thread, begin, end, event pool, first event, last event, details.
+NAME, KIND, THREAD, BEGIN, END, EVENTS, FIRST, LAST, DETAILS = range(9)
 # Entries of the kind NODE are no spans: the graph's node, with the sequence number at BEGIN, of the
 # op just before, whose name is that at NAME.
 NODE = "node"
@@ -82,7 +82,7 @@ class Recorder(Observer):
         self.fallbacks: Counter[tuple[str, str]] = Counter()
         self.began = 0
         self._calls: defaultdict[int, list[Any]] = defaultdict(list)  # open spans, by thread
-        self.origins: dict[Any, tuple[Any, int]] = {}  # per device a mark, and when it was made
+        self.origins: dict[Any, tuple[Any, int]] = {}  # per device an event, and when
         if device:
             self.on_launch = self._launching
 
@@ -90,9 +90,9 @@ class Recorder(Observer):
 
     def __enter__(self) -> Self:
         if self.device:
-            for marks in _all_marks():
-                marks.settle()
-                self.origins[marks] = marks.mark(), clock()
+            for events in _all_events():
+                events.synchronize()
+                self.origins[events] = events.record(), clock()
         if self.memory is not None:
             self.memory.__enter__()
         self._declined = table.declined.copy()
@@ -116,8 +116,8 @@ class Recorder(Observer):
             self.memory.__exit__(*exception)
         self.fallbacks = table.declined.copy() - self._declined
         if self.device:
-            for marks in _all_marks():
-                marks.settle()
+            for events in _all_events():
+                events.synchronize()
 
     def entries(self) -> list[tuple]:
         """What was noted, in the order in which it ended."""
@@ -128,8 +128,8 @@ class Recorder(Observer):
     def around_op(self, op: Any, backend: Any, call: Callable[..., Any]) -> Callable[..., Any]:
         """What runs in place of an op: the op, with its times."""
         name, extend = op.name, self.flat.extend
-        marks = backend.marks if self.device else None
-        if marks is None and not (self.costs or self.memory or self.stacks):
+        events = backend.events if self.device else None
+        if events is None and not (self.costs or self.memory or self.stacks):
 
             def timed(*arrays: Any, **parameters: Any) -> Any:
                 begin = clock()
@@ -141,13 +141,13 @@ class Recorder(Observer):
         describe = partial(self._details, op, backend)
 
         def noted(*arrays: Any, **parameters: Any) -> Any:
-            first = None if marks is None else marks.mark()
+            first = None if events is None else events.record()
             begin = clock()
             result = call(*arrays, **parameters)
             end = clock()
-            last = None if marks is None else marks.mark()
+            last = None if events is None else events.record()
             details = describe(arrays, parameters, result, end)
-            extend((name, "op", get_ident(), begin, end, marks, first, last, details))
+            extend((name, "op", get_ident(), begin, end, events, first, last, details))
             return result
 
         return noted
@@ -183,12 +183,12 @@ class Recorder(Observer):
 
     def around_gradient(self, node: Any, call: Callable[[list], Any], grads: list) -> Any:
         """The gradients of a node, with their times."""
-        marks = node.backend.marks if self.device else None
-        first = None if marks is None else marks.mark()
+        events = node.backend.events if self.device else None
+        first = None if events is None else events.record()
         begin = clock()
         results = call(grads)
         end = clock()
-        last = None if marks is None else marks.mark()
+        last = None if events is None else events.record()
         details = None
         if self.costs or self.memory or self.stacks:
             details = Details()
@@ -201,7 +201,7 @@ class Recorder(Observer):
                 details.bytes = bytes_of_gradient(node, given, found)
             self._place(details, node.backend, found, end)
         name, thread = node.name(), get_ident()
-        self.flat.extend((name, "backward", thread, begin, end, marks, first, last, details))
+        self.flat.extend((name, "backward", thread, begin, end, events, first, last, details))
         self.flat.extend((name, NODE, 0, node.sequence, 0, None, None, None, None))
         return results
 
@@ -220,22 +220,22 @@ class Recorder(Observer):
             if self.stacks:
                 details.stack = frames.stack()
         name = "copy_" if op is None else f"{op.name}_"
-        marked = backend is not None and backend.marks is not None
-        span = self.begin(name, "op", current_marks() if marked else None)
+        marked = backend is not None and backend.events is not None
+        span = self.begin(name, "op", current_events() if marked else None)
         span[DETAILS] = details
         call()
         self.end(span)
 
     def around_region(self, name: str, call: Callable[[], Any]) -> Any:
         """What the framework does besides ops, with its times."""
-        span = self.begin(name, "region", current_marks())
+        span = self.begin(name, "region", current_events())
         result = call()
         self.end(span)
         return result
 
     def _launching(self, name: str, file: str, grid: tuple, block: tuple) -> Callable[[], None]:
         """A kernel is launched; gives what is called after."""
-        span = self.begin(name, "kernel", current_marks() if self.kernels else None)
+        span = self.begin(name, "kernel", current_events() if self.kernels else None)
         span[DETAILS] = file, grid, block
         return partial(self.end, span)
 
@@ -244,13 +244,13 @@ class Recorder(Observer):
         self.waits.append((what, size, frames.innermost()))
 
     def _module_begins(self, module: Any, args: Any) -> None:
-        span = self.begin(f"nn.Module: {type(module).__name__}", "module", current_marks())
+        span = self.begin(f"nn.Module: {type(module).__name__}", "module", current_events())
         span[DETAILS] = module
         self._calls[get_ident()].append((module, span))
 
     def _step_begins(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         name = f"Optimizer.step#{type(optimizer).__name__}.step"
-        self._calls[get_ident()].append((optimizer, self.begin(name, "user", current_marks())))
+        self._calls[get_ident()].append((optimizer, self.begin(name, "user", current_events())))
 
     def _call_ends(self, called: Any, *about: Any) -> None:
         """A hook after calls of modules and steps of optimizers."""
@@ -261,16 +261,16 @@ class Recorder(Observer):
                 self.end(span)
                 break  # calls above it ended by an error
 
-    def begin(self, name: str, kind: str, marks: Any) -> list[Any]:
+    def begin(self, name: str, kind: str, events: Any) -> list[Any]:
         """A span that begins now; it counts once it has ended."""
-        first = marks.mark() if marks is not None and self.device else None
-        return [name, kind, get_ident(), clock(), 0, marks, first, None, None]
+        first = events.record() if events is not None and self.device else None
+        return [name, kind, get_ident(), clock(), 0, events, first, None, None]
 
     def end(self, span: list[Any]) -> None:
         """End a span."""
         span[END] = clock()
         if span[FIRST] is not None:
-            span[LAST] = span[MARKS].mark()
+            span[LAST] = span[EVENTS].record()
         self.flat.extend(span)
 
 
@@ -280,13 +280,13 @@ def _arrays(values: Any) -> list[Any]:
     return [x._storage.physical if isinstance(x, Tensor) else x for x in values]
 
 
-def _all_marks() -> list[Any]:
-    return [backend.marks for backend in backends.loaded() if backend.marks is not None]
+def _all_events() -> list[Any]:
+    return [backend.events for backend in backends.loaded() if backend.events is not None]
 
 
-def current_marks() -> Any:
-    """The marks of the device that is current, if one that has marks is in use."""
-    loaded = _all_marks()
+def current_events() -> Any:
+    """The event pool of the current device, if one that has a pool is in use."""
+    loaded = _all_events()
     return loaded[0] if len(loaded) == 1 else next((m for m in loaded if m.is_current()), None)
 
 

@@ -22,7 +22,7 @@ def events_of(source: Recorder) -> EventList:
     spans = _with_numbers(source.entries())
     spans.sort(key=lambda pair: (pair[0][recorder.BEGIN], -pair[0][recorder.END]))
     for span, number in spans:
-        name, kind, thread, begin, end = span[: recorder.MARKS]
+        name, kind, thread, begin, end = span[: recorder.EVENTS]
         when = Interval((begin - source.began) / 1e3, (end - source.began) / 1e3)
         event = FunctionEvent(name, kind, thread, when, len(found))
         event.sequence_nr = number
@@ -77,17 +77,17 @@ def _describe(
 
 
 def _measure(event: FunctionEvent, span: Any, origins: dict, began: int) -> None:
-    """Read the marks around a span."""
-    marks, first, last = span[recorder.MARKS], span[recorder.FIRST], span[recorder.LAST]
+    """Read the events around a span."""
+    events, first, last = span[recorder.EVENTS], span[recorder.FIRST], span[recorder.LAST]
     if first is None or last is None:
         return
-    event.device_index = marks.index
-    event.device_time_total = event.self_device_time_total = marks.microseconds(first, last)
-    origin, when = origins.get(marks, (None, 0))
+    event.device_index = events.index
+    event.device_time_total = event.self_device_time_total = events.microseconds(first, last)
+    origin, when = origins.get(events, (None, 0))
     if origin is not None:
-        start = (when - began) / 1e3 + marks.microseconds(origin, first)
+        start = (when - began) / 1e3 + events.microseconds(origin, first)
         event.device_range = Interval(start, start + event.device_time_total)
-    marks.recycle([first, last])
+    events.recycle([first, last])
 
 
 def _nest(events: list[FunctionEvent]) -> None:

@@ -7,13 +7,14 @@ composed of: a mode or class that dispatches sees that, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.ops.namespaces import OpOverloadPacket, aten
+from tensorflow_lite_clone.python_dispatch.public import BY_OPERATION, DROPOUTS
 from tensorflow_lite_clone.tensor import Tensor
 
-_REDUCTIONS = ("none", "mean", "sum")
 _F: Any = EXPORTS["functional"]
 _M: Any = EXPORTS["method"]
 _T: Any = EXPORTS["torch"]
@@ -36,46 +37,14 @@ def composite(*names: str) -> Callable[[Any], Any]:
     return register
 
 
-# -- norms, dropout --------------------------------------------------------------------------------
+for _operation, _row in BY_OPERATION.items():
+    composite(_operation)(_row.to_public)
+for _name in DROPOUTS:
+    composite(f"{_name}_")(partial(BY_OPERATION[_name].to_public, inplace=True))
+composite("nll_loss")(BY_OPERATION["nll_loss_nd"].to_public)
 
 
-@composite("layer_norm")
-def _layer_norm(
-    x: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
-    cudnn_enable: bool = True,
-) -> Tensor:  # fmt: skip
-    return _F["layer_norm"](x, normalized_shape, weight, bias, eps)
-
-
-@composite("group_norm")
-def _group_norm(
-    x: Tensor, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
-    cudnn_enabled: bool = True,
-) -> Tensor:  # fmt: skip
-    return _F["group_norm"](x, num_groups, weight, bias, eps)
-
-
-@composite("batch_norm")
-def _batch_norm(
-    x: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-    momentum: float, eps: float, cudnn_enabled: bool = False,
-) -> Tensor:  # fmt: skip
-    statistics = (running_mean, running_var)
-    return _F["batch_norm"](x, *statistics, weight, bias, training, momentum, eps)
-
-
-@composite("instance_norm")
-def _instance_norm(
-    x: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
-    momentum: float, eps: float, cudnn_enabled: bool = False,
-) -> Tensor:  # fmt: skip
-    statistics = (running_mean, running_var)
-    return _F["instance_norm"](x, *statistics, weight, bias, use_input_stats, momentum, eps)
-
-
-def _dropout(name: str, function: str) -> None:
-    composite(name)(lambda x, p, train: _F[function](x, p, train))
-    composite(f"{name}_")(lambda x, p, train: _F[function](x, p, train, True))
+# -- dropout, pixels -------------------------------------------------------------------------------
 
 
 def _feature_dropout(x: Tensor, p: float, train: bool, inplace: bool = False) -> Tensor:
@@ -84,48 +53,8 @@ def _feature_dropout(x: Tensor, p: float, train: bool, inplace: bool = False) ->
     return _F[f"dropout{min(dims, 3)}d"](x, p, train, inplace)
 
 
-_dropout("dropout", "dropout")
-_dropout("alpha_dropout", "alpha_dropout")
-_dropout("feature_alpha_dropout", "feature_alpha_dropout")
 composite("feature_dropout")(_feature_dropout)
 composite("feature_dropout_")(lambda x, p, train: _feature_dropout(x, p, train, True))
-
-# -- pools, pixels ---------------------------------------------------------------------------------
-
-
-def _max_pool(name: str) -> None:
-    @composite(f"{name}_with_indices")
-    def run(
-        x: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Any:  # fmt: skip
-        sizes = (kernel_size, stride or None, padding, dilation)
-        return _F[name](x, *sizes, ceil_mode=ceil_mode, return_indices=True)
-
-    @composite(name)
-    def without(
-        x: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Tensor:  # fmt: skip
-        return _F[name](x, kernel_size, stride or None, padding, dilation, ceil_mode)
-
-
-def _avg_pool(name: str) -> None:
-    @composite(name)
-    def run(x: Tensor, kernel_size: Any, stride: Any = (), *rest: Any) -> Tensor:
-        return _F[name](x, kernel_size, stride or None, *rest)
-
-
-def _adaptive_max_pool(name: str) -> None:
-    @composite(name)
-    def run(x: Tensor, output_size: Any) -> Any:
-        return _F[name](x, output_size, return_indices=True)
-
-
-for _dims in (1, 2, 3):
-    _avg_pool(f"avg_pool{_dims}d")
-    _adaptive_max_pool(f"adaptive_max_pool{_dims}d")
-    _max_pool(f"max_pool{_dims}d")
 
 
 def _resample(name: str, mode: str, **options: Any) -> None:
@@ -148,81 +77,6 @@ for _dims in (1, 2, 3):
     _resample(f"_upsample_nearest_exact{_dims}d", "nearest-exact")
 for _mode in ("bilinear", "bicubic"):
     _resample(f"_upsample_{_mode}2d_aa", _mode, antialias=True)
-
-
-@composite("im2col")
-def _im2col(x: Tensor, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Tensor:
-    return _F["unfold"](x, kernel_size, dilation, padding, stride)
-
-
-@composite("col2im")
-def _col2im(
-    x: Tensor, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> Tensor:
-    return _F["fold"](x, output_size, kernel_size, dilation, padding, stride)
-
-
-@composite("grid_sampler")
-def _grid_sampler(
-    x: Tensor, grid: Tensor, mode: int, padding_mode: int, align_corners: bool
-) -> Tensor:
-    modes = ("bilinear", "nearest", "bicubic")[mode]
-    padding = ("zeros", "border", "reflection")[padding_mode]
-    return _F["grid_sample"](x, grid, modes, padding, align_corners)
-
-
-@composite("affine_grid_generator")
-def _affine_grid(theta: Tensor, size: Any, align_corners: bool) -> Tensor:
-    return _F["affine_grid"](theta, size, align_corners)
-
-
-# -- losses ----------------------------------------------------------------------------------------
-
-
-@composite("cross_entropy_loss")
-def _cross_entropy(
-    x: Tensor, target: Tensor, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    return _F["cross_entropy"](
-        x, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction],
-        label_smoothing=label_smoothing,
-    )  # fmt: skip
-
-
-@composite("nll_loss_nd", "nll_loss")
-def _nll_loss(
-    x: Tensor, target: Tensor, weight: Any = None, reduction: int = 1, ignore_index: int = -100
-) -> Tensor:
-    word = _REDUCTIONS[reduction]
-    return _F["nll_loss"](x, target, weight, ignore_index=ignore_index, reduction=word)
-
-
-def _loss(name: str, *more: str) -> None:
-    @composite(name)
-    def run(x: Tensor, y: Tensor, reduction: int = 1, *values: Any, **options: Any) -> Tensor:
-        options.update(zip(more, values))
-        return _F[name](x, y, reduction=_REDUCTIONS[reduction], **options)
-
-
-_loss("l1_loss")
-_loss("smooth_l1_loss", "beta")
-_loss("huber_loss", "delta")
-_loss("kl_div")
-
-
-@composite("binary_cross_entropy")
-def _binary_cross_entropy(x: Tensor, y: Tensor, weight: Any = None, reduction: int = 1) -> Tensor:
-    return _F["binary_cross_entropy"](x, y, weight, reduction=_REDUCTIONS[reduction])
-
-
-@composite("binary_cross_entropy_with_logits")
-def _with_logits(
-    x: Tensor, y: Tensor, weight: Any = None, pos_weight: Any = None, reduction: int = 1
-) -> Tensor:
-    return _F["binary_cross_entropy_with_logits"](
-        x, y, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
-    )
 
 
 # -- views, copies, casts --------------------------------------------------------------------------
@@ -289,11 +143,6 @@ def _to_layout(x: Tensor, dtype: Any = None, layout: Any = None, device: Any = N
     return x.to(device=device, dtype=dtype, **options)
 
 
-@composite("log_sigmoid")
-def _log_sigmoid(x: Tensor) -> Tensor:
-    return _F["logsigmoid"](x)
-
-
 @composite("empty.memory_format")
 def _empty(size: Any, **options: Any) -> Tensor:
     return _T["empty"](size, **options)
@@ -317,11 +166,6 @@ def _tensordot(x: Tensor, y: Tensor, dims_self: Any, dims_other: Any) -> Tensor:
 @composite("einsum")
 def _einsum(equation: str, tensors: Any, path: Any = None) -> Tensor:
     return _T["einsum"](equation, *tensors)
-
-
-@composite("pad")
-def _pad(x: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    return _F["pad"](x, pad, mode, value)
 
 
 # -- native forms, which give more than the result -------------------------------------------------

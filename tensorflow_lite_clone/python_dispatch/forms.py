@@ -24,6 +24,7 @@ from tensorflow_lite_clone.python_dispatch.calls import (
     own,
     without_modes,
 )
+from tensorflow_lite_clone.python_dispatch.public import REDUCTIONS
 from tensorflow_lite_clone.tensor import Tensor
 
 for _names, _beside_tensor, _beside_number in (
@@ -84,9 +85,6 @@ def _nll_loss_forward(
     kept = target != ignore_index
     total = kept.sum() if weight is None else weight[target.clamp(min=0)][kept].sum()
     return loss, total.to(x.dtype)
-
-
-REDUCTIONS = ("none", "mean", "sum")
 
 
 def _functional(name: str) -> Any:
@@ -296,11 +294,6 @@ def _with_reduction(name: str) -> None:
         return call(name, x, y, *number)
 
     forms[name] = reduced
-
-
-@operation("mse_loss")
-def _mse_loss(x: Tensor, y: Tensor, reduction: int = 1) -> Tensor:
-    return _functional("mse_loss")(x, y, reduction=REDUCTIONS[reduction])
 
 
 _with_reduction("mse_loss")

@@ -23,7 +23,8 @@ from tensorflow_lite_clone.python_dispatch.calls import (
     own,
     unwrap,
 )
-from tensorflow_lite_clone.python_dispatch.forms import REDUCTIONS, as_shape, derived, unseen
+from tensorflow_lite_clone.python_dispatch.forms import as_shape, derived, unseen
+from tensorflow_lite_clone.python_dispatch.public import REDUCTIONS
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -397,7 +398,7 @@ def _convolution_backward(
         if not wanted:
             results.append(None)
             continue
-        gradient, saved, names = op.separate[place]
+        gradient, saved, names = op.separate[(place,)]
         arrays = [values[name]._storage.array for name in ("g", *saved)]
         array = gradient(backend.F, *arrays, **{name: sizes[name] for name in names})
         results.append(wrap(array, backend))

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone._bind.overridable import OPERATORS
 from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
@@ -22,7 +23,6 @@ from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.core import interception, torch_function
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
-from tensorflow_lite_clone.core.overridable import OPERATORS
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import preserve_format

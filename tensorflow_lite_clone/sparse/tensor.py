@@ -13,6 +13,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
+from tensorflow_lite_clone._tensor_str import format_tensor
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, sparse_coo
 from tensorflow_lite_clone.core.dtypes import (
@@ -28,7 +29,6 @@ from tensorflow_lite_clone.core.torch_function import disabled
 from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.tensor.printing import format_tensor
 
 
 class SparseTensor(Tensor):

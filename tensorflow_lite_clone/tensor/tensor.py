@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone._tensor_str import tensor_format, tensor_repr
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
@@ -15,7 +16,6 @@ from tensorflow_lite_clone.core.torch_function import (
     unconverted,
 )
 from tensorflow_lite_clone.storage import Storage
-from tensorflow_lite_clone.tensor import printing
 
 _tuple = tuple.__new__
 
@@ -144,10 +144,10 @@ class Tensor:
         storage = self._storage
         if storage.backend.batched:
             return storage.backend.text_of(storage.array)
-        return printing.tensor_repr(self)
+        return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
-        return printing.tensor_format(self, spec)
+        return tensor_format(self, spec)
 
 
 plain_types.add(Tensor)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
-from tensorflow_lite_clone.tensor.tensor import Tensor
+from tensorflow_lite_clone.tensor.tensor import Tensor, new_tensor
 
 _STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which the property below hides
 
@@ -34,10 +34,7 @@ class UninitializedTensorMixin:
 
     def _without_elements(self) -> Tensor:
         """An ordinary tensor over what is there: no elements, but a dtype and a device."""
-        tensor: Tensor = object.__new__(Tensor)
-        tensor._storage = _STORAGE.__get__(self)
-        tensor._edge = tensor._view = None
-        return tensor
+        return new_tensor(_STORAGE.__get__(self))
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become a `Parameter` (a buffer: a Tensor) of that shape, with arbitrary values."""

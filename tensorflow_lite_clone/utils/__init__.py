@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
+from tensorflow_lite_clone import _absent
 from tensorflow_lite_clone.autograd.swap import swap_tensors
-from tensorflow_lite_clone.core import absent
 from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.utils import _pytree, checkpoint, data, deterministic, dlpack, hooks
 
@@ -46,4 +46,4 @@ def set_module(obj: Any, mod: str) -> None:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
-    raise absent.error(f"module '{__name__}'", "torch.utils", name)
+    raise _absent.error(f"module '{__name__}'", "torch.utils", name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
-from tensorflow_lite_clone.core import absent
+from tensorflow_lite_clone import _absent
 
 __version__ = "0.28.0"
 
@@ -43,7 +43,7 @@ def set_image_backend(backend: str) -> None:
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
-    raise absent.error(f"module '{__name__}'", "torchvision", name)
+    raise _absent.error(f"module '{__name__}'", "torchvision", name)
 
 
 def __dir__() -> list[str]:

@@ -7,6 +7,7 @@ import dis
 import inspect
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -25,8 +26,9 @@ for reduce in REDUCTIONS:
 
 for module in (apply, _elementwise, views):  # and these have their own
     for value in vars(module).values():
-        if isinstance(value, FunctionType) and "__definition__" in value.__globals__:
-            value.__globals__["__definition__"].complete()
+        if isinstance(value, FunctionType) and "__deferred__" in value.__globals__:
+            with suppress(TypeError):  # it wants arguments
+                value()
 
 MADE = {
     value.__name__: value

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.backends.numpy import blocks, smooth_activation, threads
+from tensorflow_lite_clone.backends.numpy import activations, blocks, threads
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.ops.pointwise import _pointwise
@@ -21,14 +21,14 @@ SHAPE = (60, 130)
 
 
 @pytest.fixture
-def in_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Small blocks, on three threads however little there is to do."""
 
-    def share(work: Callable, size: int, least: int, **kwargs: bool) -> None:
-        threads.share(work, size, 1, **kwargs)
+    def parallel_for(work: Callable, size: int, least: int, **kwargs: bool) -> None:
+        threads.parallel_for(work, size, 1, **kwargs)
 
     monkeypatch.setattr(tuning, "block_elements", 3000)
-    monkeypatch.setattr(blocks, "share", share)
+    monkeypatch.setattr(blocks, "parallel_for", parallel_for)
     before, flags.threads = flags.threads, 3
     yield
     flags.threads = before
@@ -87,7 +87,7 @@ def results(function: Callable, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_parts_give_what_the_whole_in_float64_does(name: str, in_parts: None) -> None:
+def test_parts_give_what_the_whole_in_float64_does(name: str, in_blocks: None) -> None:
     values = np.random.default_rng(3).standard_normal(SHAPE).astype(np.float32)
     mine = results(FUNCTIONS[name], values)
     flags.threads = 1
@@ -118,11 +118,11 @@ def test_special_values_as_in_the_generic_form(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_pointwise_functions_of_many_elements_are_shared(
-    dtype: str, in_parts: None, monkeypatch: pytest.MonkeyPatch
+    dtype: str, in_blocks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handed = []
-    share = blocks.share
-    monkeypatch.setattr(blocks, "share", lambda *args: handed.append(share(*args)))
+    parallel_for = blocks.parallel_for
+    monkeypatch.setattr(blocks, "parallel_for", lambda *args: handed.append(parallel_for(*args)))
     monkeypatch.setitem(_pointwise._NAMES, "MANY", 1)
     a, b = np.random.default_rng(11).uniform(1, 50, (2, *SHAPE)).astype(dtype)
     x, y = tlc.from_numpy(a), tlc.from_numpy(b)
@@ -168,7 +168,7 @@ def test_small_sigmoids_are_relatively_exact(
     has_exp2: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_exp2:
-        monkeypatch.setattr(smooth_activation, "_to_base_2", lambda: None)
+        monkeypatch.setattr(activations, "_to_base_2", lambda: None)
     values = np.linspace(-80, 20, 5000, dtype=np.float32)
     exact = special.expit(values.astype(np.float64))
     rounding = np.maximum(np.abs(values), 4) * 2.0**-23
@@ -179,7 +179,7 @@ def test_small_sigmoids_are_relatively_exact(
 def test_rows_together(count: int) -> None:
     x = np.random.default_rng(4).standard_normal((count, 650))
     out = np.empty_like(x)
-    blocks.beside_row(np.subtract, x, x[1], out)
+    blocks.broadcast_row(np.subtract, x, x[1], out)
     np.testing.assert_array_equal(out, x - x[1])
 
 

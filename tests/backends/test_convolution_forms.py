@@ -20,33 +20,33 @@ from tensorflow_lite_clone.dispatch.op import TABLE
 F: Any = backends.load("cpu").F
 
 # the forms that a case is about, the input, the weight, and what differs from a plain convolution
-STACKED, COLUMNS, REMAINDERS = "stacked_convolution", "columns", "not folded_products"
-FOLDED, DEPTHWISE = "folded_products", "depthwise"
+KN2ROW, IM2COL, REMAINDERS = "kn2row", "im2col", "not col2im_products"
+COL2IM, DEPTHWISE = "col2im_products", "depthwise"
 CASES = [
-    (STACKED, (5, 4, 9, 8), (4, 4, 3, 3), {"padding": (1, 1)}),
-    (STACKED, (5, 4, 9, 8), (4, 4, 3, 3), {"padding": (2, 2), "dilation": (2, 2)}),
-    (STACKED, (5, 4, 10, 9), (3, 4, 3, 2), {"padding": (1, 0)}),
-    (STACKED, (3, 4, 5, 4, 4), (2, 4, 3, 3, 1), {"padding": (1, 1, 0)}),
-    (STACKED, (3, 4, 70), (4, 4, 5), {"padding": (2,)}),
-    (COLUMNS, (5, 4, 9, 8), (4, 4, 3, 3), {}),  # too few windows
-    (COLUMNS, (3, 8, 12, 11), (44, 8, 3, 3), {"padding": (1, 1)}),
-    (COLUMNS, (3, 8, 12, 11), (6, 4, 3, 3), {"padding": (1, 1), "groups": 2}),
-    (COLUMNS, (3, 3, 23, 22), (6, 3, 7, 7), {"padding": (3, 3), "stride": (2, 2)}),
-    (COLUMNS, (5, 3, 9, 8), (16, 3, 3, 3), {"padding": (1, 1)}),  # short lines
-    (COLUMNS, (5, 4, 8, 8), (6, 4, 1, 1), {}),
-    (COLUMNS, (5, 4, 9, 7), (6, 4, 1, 1), {"stride": (2, 2)}),
-    (COLUMNS, (5, 4, 5, 5), (6, 4, 1, 1), {"padding": (1, 1)}),
-    (COLUMNS, (5, 4, 4, 4), (6, 4, 3, 3), {"padding": (1, 1)}),  # samples merge
-    (COLUMNS, (1, 4, 4, 4), (6, 4, 3, 3), {"padding": (1, 1)}),
-    (COLUMNS, (5, 6, 40), (4, 6, 3), {"padding": (2,), "stride": (2,)}),
-    (COLUMNS, (3, 2, 6, 5, 7), (4, 2, 3, 3, 3), {"padding": (1, 1, 1), "stride": (2, 1, 2)}),
+    (KN2ROW, (5, 4, 9, 8), (4, 4, 3, 3), {"padding": (1, 1)}),
+    (KN2ROW, (5, 4, 9, 8), (4, 4, 3, 3), {"padding": (2, 2), "dilation": (2, 2)}),
+    (KN2ROW, (5, 4, 10, 9), (3, 4, 3, 2), {"padding": (1, 0)}),
+    (KN2ROW, (3, 4, 5, 4, 4), (2, 4, 3, 3, 1), {"padding": (1, 1, 0)}),
+    (KN2ROW, (3, 4, 70), (4, 4, 5), {"padding": (2,)}),
+    (IM2COL, (5, 4, 9, 8), (4, 4, 3, 3), {}),  # too few windows
+    (IM2COL, (3, 8, 12, 11), (44, 8, 3, 3), {"padding": (1, 1)}),
+    (IM2COL, (3, 8, 12, 11), (6, 4, 3, 3), {"padding": (1, 1), "groups": 2}),
+    (IM2COL, (3, 3, 23, 22), (6, 3, 7, 7), {"padding": (3, 3), "stride": (2, 2)}),
+    (IM2COL, (5, 3, 9, 8), (16, 3, 3, 3), {"padding": (1, 1)}),  # short lines
+    (IM2COL, (5, 4, 8, 8), (6, 4, 1, 1), {}),
+    (IM2COL, (5, 4, 9, 7), (6, 4, 1, 1), {"stride": (2, 2)}),
+    (IM2COL, (5, 4, 5, 5), (6, 4, 1, 1), {"padding": (1, 1)}),
+    (IM2COL, (5, 4, 4, 4), (6, 4, 3, 3), {"padding": (1, 1)}),  # samples merge
+    (IM2COL, (1, 4, 4, 4), (6, 4, 3, 3), {"padding": (1, 1)}),
+    (IM2COL, (5, 6, 40), (4, 6, 3), {"padding": (2,), "stride": (2,)}),
+    (IM2COL, (3, 2, 6, 5, 7), (4, 2, 3, 3, 3), {"padding": (1, 1, 1), "stride": (2, 1, 2)}),
     (REMAINDERS, (5, 4, 8, 8), (4, 4, 3, 3), {"padding": (1, 1), "stride": (2, 2)}),
     (REMAINDERS, (5, 4, 9, 10), (4, 4, 5, 3), {"padding": (2, 1), "stride": (3, 2)}),
     (REMAINDERS, (5, 4, 12, 12), (4, 2, 3, 3), {"dilation": (2, 2), "stride": (3, 2), "groups": 2}),
     (REMAINDERS, (5, 4, 12, 12), (4, 4, 3, 3), {"dilation": (2, 2), "stride": (2, 2)}),
-    (FOLDED, (5, 2, 8, 8), (9, 2, 3, 3), {"padding": (1, 1)}),
-    (FOLDED, (5, 4, 9, 9), (4, 4, 2, 2), {"padding": (2, 2), "stride": (2, 2)}),
-    (FOLDED, (1, 4, 4, 4), (20, 4, 3, 3), {"padding": (3, 3)}),
+    (COL2IM, (5, 2, 8, 8), (9, 2, 3, 3), {"padding": (1, 1)}),
+    (COL2IM, (5, 4, 9, 9), (4, 4, 2, 2), {"padding": (2, 2), "stride": (2, 2)}),
+    (COL2IM, (1, 4, 4, 4), (20, 4, 3, 3), {"padding": (3, 3)}),
     (DEPTHWISE, (5, 6, 9, 8), (6, 1, 3, 3), {"padding": (1, 1), "groups": 6}),
     (DEPTHWISE, (5, 6, 9, 8), (6, 1, 3, 2), {"padding": (0, 3), "groups": 6}),
     (DEPTHWISE, (5, 6, 9, 8), (6, 1, 3, 3), {"stride": (2, 1), "groups": 6}),

@@ -50,7 +50,7 @@ from tensorflow_lite_clone.backends.numpy import loading, threads
 from tensorflow_lite_clone.core.flags import flags
 
 before, masks, flags.threads = os.sched_getaffinity(0), {}, 2
-threads.share(lambda start, stop: masks.update({start: os.sched_getaffinity(0)}), 2, 1)
+threads.parallel_for(lambda start, stop: masks.update({start: os.sched_getaffinity(0)}), 2, 1)
 print(len(loading.blas_threads))
 assert all([os.sched_getaffinity(i) == before - masks[0] for i in loading.blas_threads])
 assert os.sched_getaffinity(0) == before

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tensorflow_lite_clone.backends.numpy import threads
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.core.flags import flags
 
 
@@ -33,7 +33,7 @@ def test_parts_cover_what_there_is(three: None, size: int, least: int, parts: in
         met.wait(10)  # all are done beside each other
         seen.append((start, stop))
 
-    threads.share(work, size, least)
+    threads.parallel_for(work, size, least)
     ends = sorted(seen)
     assert len(ends) == parts
     assert [a for a, _ in ends] == [0, *[b for _, b in ends[:-1]]]
@@ -49,9 +49,9 @@ def test_exceptions_arrive_after_all_parts(three: None) -> None:
         done.append(start)
 
     with pytest.raises(ValueError, match="of another thread"):
-        threads.share(work, 3, 1)
+        threads.parallel_for(work, 3, 1)
     assert sorted(done) == [0, 2]
-    threads.share(lambda start, stop: done.append(start), 3, 1)
+    threads.parallel_for(lambda start, stop: done.append(start), 3, 1)
     assert len(done) == 5
 
 
@@ -72,7 +72,7 @@ def test_an_interrupt_waits_for_all_parts(three: None) -> None:
 
     threading.Timer(0.2, interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        threads.share(work, 3, 1)
+        threads.parallel_for(work, 3, 1)
     assert sorted(done) == [1, 2]
 
 
@@ -81,9 +81,9 @@ def test_nested_share_runs_in_its_own_thread(three: None) -> None:
 
     def work(start: int, stop: int) -> None:
         here = threading.get_ident()
-        threads.share(lambda *part: seen.append((part, threading.get_ident() == here)), 3, 1)
+        threads.parallel_for(lambda *part: seen.append((part, threading.get_ident() == here)), 3, 1)
 
-    threads.share(work, 3, 1)
+    threads.parallel_for(work, 3, 1)
     assert seen == [((0, 3), True)] * 3
 
 
@@ -95,12 +95,12 @@ def test_threads_have_processors_of_their_own_meanwhile(three: None) -> None:
         pytest.skip("there is one processor")
     for _ in range(2):  # a thread that is new, and one that is known
         masks: dict[int, set[int]] = {}
-        threads.share(lambda i, _, to=masks: to.update({i: os.sched_getaffinity(0)}), 2, 1)
+        threads.parallel_for(lambda i, _, to=masks: to.update({i: os.sched_getaffinity(0)}), 2, 1)
         mine, other = masks[0], masks[1]
         assert mine and other and not mine & other and mine | other <= before
         assert os.sched_getaffinity(0) == before
     flags.threads = len(before) + 1  # not one for each: they have what they had
-    threads.share(lambda start, stop: None, flags.threads, 1)
+    threads.parallel_for(lambda start, stop: None, flags.threads, 1)
     assert os.sched_getaffinity(0) == before
 
 
@@ -121,7 +121,7 @@ def test_blas_has_one_thread_in_the_parts_and_its_own_after(three: None) -> None
 
     with threadpoolctl.threadpool_limits(2):
         before, within = _numbers(), []
-        threads.share(lambda start, stop: within.append(_numbers()), 3, 1, products=True)
+        threads.parallel_for(lambda start, stop: within.append(_numbers()), 3, 1, products=True)
         assert before == _numbers()
     if not before:
         pytest.skip("NumPy's BLAS did not come with NumPy")
@@ -133,7 +133,7 @@ def test_blas_has_one_thread_as_long_as_somebody_asks_for_it() -> None:
 
     with threadpoolctl.threadpool_limits(2):
         before = _numbers()
-        first, second = threads.one_thread_each(), threads.one_thread_each()
+        first, second = threads.blas_single_threaded(), threads.blas_single_threaded()
         first.__enter__()
         second.__enter__()
         first.__exit__(None, None, None)
@@ -144,25 +144,28 @@ def test_blas_has_one_thread_as_long_as_somebody_asks_for_it() -> None:
 
 def test_infinities_give_no_warnings_in_other_threads(three: None) -> None:
     x = np.zeros(3, np.float32)
-    threads.share(lambda start, stop: np.divide(1, x[start:stop]), 3, 1)
+    threads.parallel_for(lambda start, stop: np.divide(1, x[start:stop]), 3, 1)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_process_starts_its_own(three: None) -> None:
-    threads.share(lambda start, stop: None, 3, 1)
+    threads.parallel_for(lambda start, stop: None, 3, 1)
     child = os.fork()
     if child == 0:
         seen: list[int] = []
-        threads.share(lambda start, stop: seen.append(start), 3, 1)
+        threads.parallel_for(lambda start, stop: seen.append(start), 3, 1)
         os._exit(0 if len(seen) == 3 else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
 def test_scratch_is_used_again_but_not_twice_at_once() -> None:
-    with scratch(8, np.dtype(np.float32)) as first, scratch(8, np.dtype(np.float64)) as second:
+    with workspace(8, np.dtype(np.float32)) as first, workspace(8, np.dtype(np.float64)) as second:
         assert not np.shares_memory(first, second)
         address = first.ctypes.data
-    with scratch(4, np.dtype(np.float32)) as again, scratch(1 << 23, np.dtype(np.float64)) as large:
+    with (
+        workspace(4, np.dtype(np.float32)) as again,
+        workspace(1 << 23, np.dtype(np.float64)) as large,
+    ):
         assert again.ctypes.data == address
         assert large.nbytes == 1 << 26

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorflow_lite_clone.core.absent import LEFT_OUT, PLANNED, why
+from tensorflow_lite_clone._absent import LEFT_OUT, PLANNED, why
 from tests.tools import names
 
 

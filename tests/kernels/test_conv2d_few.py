@@ -105,11 +105,11 @@ def test_other_weights_are_cast_as_ever(shape: tuple) -> None:
 def test_weights_by_taps(name: str, shape: tuple) -> None:
     import cupy
 
-    from tensorflow_lite_clone.backends.cupy.convolution_layout import taps_first
+    from tensorflow_lite_clone.backends.cupy.convolution_layout import to_krsc
 
     x = on_device(normal(*shape), name)
     poison(cupy)
-    y: Any = taps_first(x, x.dtype)
+    y: Any = to_krsc(x, x.dtype)
     assert y.transpose(0, 2, 3, 1).flags.c_contiguous
     assert bool((y == x).all())
 

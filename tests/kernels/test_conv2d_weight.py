@@ -47,9 +47,9 @@ def window() -> Any:
 
 def hopper() -> Any:
     pytest.importorskip("cupy")
-    from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight
+    from tensorflow_lite_clone.backends.cupy import convolution_wgrad_hopper
 
-    return convolution_hopper_weight
+    return convolution_wgrad_hopper
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_more_rows_than_blocks() -> None:
 def test_labels_out_of_range_are_told_and_ignored(shape: tuple, reduction: str) -> None:
     import cupy
 
-    from tensorflow_lite_clone.backends.cupy import faults
+    from tensorflow_lite_clone.backends.cupy import device_asserts
 
     x, target, weight = case(*shape)
     x, weight = cupy.asarray(x, np.float32), cupy.asarray(weight, np.float32)
@@ -124,8 +124,8 @@ def test_labels_out_of_range_are_told_and_ignored(shape: tuple, reduction: str) 
         cupy.cuda.Device().synchronize()
         if len(results) == 2:
             with pytest.raises(RuntimeError, match="Target .* is out of bounds"):
-                faults.raise_found()
-        faults.raise_found()
+                device_asserts.raise_reported()
+        device_asserts.raise_reported()
     for right, other in zip(*results, strict=True):
         np.testing.assert_array_equal(right.get(), other.get())
 

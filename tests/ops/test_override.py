@@ -48,7 +48,7 @@ ELSEWHERE = {
     ),
     **dict.fromkeys(
         ("gather", "gather_backward", "scatter_add_to"),
-        "over many places: tests/backends/test_gathering.py",
+        "over many places: tests/backends/test_indexing.py",
     ),
     "gather_sparse": "its gradient is sparse: tests/sparse",
     "put_along_axis": "applied in second derivatives only: tests/ops/test_grad.py",

@@ -217,25 +217,25 @@ class Stopwatch:
     def __init__(self):
         self.waiting = self.most = self.waits = 0
 
-    def mark(self):
+    def record(self):
         self.waiting += 1
         self.most = max(self.most, self.waiting)
         return time.perf_counter()
 
-    def settle(self):
+    def synchronize(self):
         self.waits += 1
 
     def microseconds(self, first, last):
         return (last - first) * 1e6
 
-    def recycle(self, marks):
-        self.waiting -= len(marks)
+    def recycle(self, events):
+        self.waiting -= len(events)
 
 
 @pytest.fixture
 def stopwatch(monkeypatch):
     stopwatch = Stopwatch()
-    monkeypatch.setattr(backends.load("strict"), "marks", stopwatch)
+    monkeypatch.setattr(backends.load("strict"), "events", stopwatch)
     return stopwatch
 
 
@@ -300,7 +300,7 @@ def test_a_mixed_model_is_timed_by_the_host(stopwatch):
     assert "GPU" in report.table()
 
 
-def test_marks_do_not_pile_up(stopwatch, monkeypatch):
+def test_pending_events_are_read_before_they_pile_up(stopwatch, monkeypatch):
     monkeypatch.setattr(_watch, "_LIVE", 30)
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).to("strict")
     report = layers(model, tlc.randn(4, 8, device="strict"), trials=50, progress=False)

@@ -17,10 +17,10 @@ import pytest
 import torch
 from parameterized import parameterized
 
+from tensorflow_lite_clone import _tensor_str as printing
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.tensor import printing
 
 NAN, INF = math.nan, math.inf
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -1,6 +1,6 @@
 """The signatures of aten's operations: `python -m tests.tools.aten` writes them anew.
 
-``export/aten.txt`` has those that a public function of this package may stand for, read from the
+``python_dispatch/aten.txt`` has those that a public function of this package may stand for, read from the
 PyTorch that is installed. Operations of one signature stand on one line, continued where it is
 indented; an in-place twin (``add_``) is left out where its signature is that of ``add``.
 """
@@ -17,7 +17,7 @@ import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.core.public import EXPORTS
 from tests.tools.markdown import ROOT
 
-FILE = ROOT / "tensorflow_lite_clone" / "export" / "aten.txt"
+FILE = ROOT / "tensorflow_lite_clone" / "python_dispatch" / "aten.txt"
 #: Operations whose names are those of no public function.
 OTHERS = """
     H T _adaptive_avg_pool2d __and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__

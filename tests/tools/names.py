@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.core.absent import LEFT_OUT, PLANNED, why
+from tensorflow_lite_clone._absent import LEFT_OUT, PLANNED, why
 from tests.tools.markdown import ROOT
 
 PAGE = ROOT / "docs" / "names.md"

@@ -156,7 +156,7 @@ def test_an_observer_can_be_entered_again_but_not_twice() -> None:
 # Who enters hooks without an observer, and why.
 ELSEWHERE = {
     "backends/cupy/backend.py": "while a graph is captured its hooks are the innermost",
-    "backends/cupy/record.py": "its hook comes before those of captures that run already",
+    "backends/cupy/capture_log.py": "its hook comes before those of captures that run already",
     "compiler/dynamo/function.py": "its hook before seeding stays for good",
     "dispatch/capture.py": "it lies below",
 }

@@ -14,13 +14,13 @@ import numpy as np
 from cupy.cuda.runtime import getDevice as get_device
 
 from tensorflow_lite_clone.backends.base import Backend
-from tensorflow_lite_clone.backends.cupy import faults, memory, primitives, runtime
+from tensorflow_lite_clone.backends.cupy import device_asserts, memory, primitives, runtime
 from tensorflow_lite_clone.backends.cupy.arrays import inverse, memory_order
+from tensorflow_lite_clone.backends.cupy.events import EventPool
 from tensorflow_lite_clone.backends.cupy.fusion import deferred
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula, in_place
 from tensorflow_lite_clone.backends.cupy.graphs import Graphs
-from tensorflow_lite_clone.backends.cupy.marks import Marks
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.backends.cupy.random import Generator
 from tensorflow_lite_clone.core.device import Device
@@ -56,9 +56,9 @@ class CupyBackend(Backend):
         self._formulas: dict[Any, Any] = {}
         self._waiting = 0  # captures in which pointwise kernels wait for each other
         self.graphs = Graphs(index, lambda: self.generator, self.deferring)
-        self.marks = Marks(index)
+        self.events = EventPool(index)
         memory.install()
-        faults.prepare()
+        device_asserts.prepare()
         super().__init__()
         self._look_up(0)
         cupyx.seterr(linalg="raise")  # singular matrices, as in PyTorch, which reads that back too
@@ -239,7 +239,7 @@ class CupyBackend(Backend):
                 made = memory.download(packed)
             else:
                 made = packed.get(order="C")
-                faults.raise_found()
+                device_asserts.raise_reported()
         return made if order is None else made.transpose(inverse(order))
 
     def receive(self, array: Any, source: Backend, non_blocking: bool = False) -> Any:
@@ -314,7 +314,7 @@ class CupyBackend(Backend):
     def synchronize(self) -> None:
         capture.crossing("waits for the device")
         cupy.cuda.Device(self.index).synchronize()
-        faults.raise_found()
+        device_asserts.raise_reported()
 
 
 def _sum(F: Any, x: Any, y: Any) -> Any:

@@ -20,12 +20,12 @@ from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain, deferring
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, unknown
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.cupy.norms import (
     statistics,
     vector,
     weights_of,
 )
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "batch_norm.cu"
@@ -140,7 +140,7 @@ def _kind(x: Any, values: Any) -> Any:
 
 @override("batch_norm", backend="cupy")
 @aware
-@remembered
+@cached_launches
 def batch_norm(
     F: Any,
     x: Any,
@@ -193,7 +193,7 @@ def batch_norm(
 
 
 @override("batch_norm_eval", backend="cupy")
-@remembered
+@cached_launches
 def batch_norm_eval(F: Any, x: Any, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
     kind = ACCUMULATORS.get(x.dtype)
     if kind is None or not x.size or _kind(x, (mean, variance)) is None:
@@ -235,7 +235,7 @@ def _normalize(
 
 @override("batch_norm_backward", backend="cupy")
 @aware
-@remembered
+@cached_launches
 def batch_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:
@@ -245,7 +245,7 @@ def batch_norm_backward(
 
 
 @override("batch_norm_eval_backward", backend="cupy")
-@remembered
+@cached_launches
 def batch_norm_eval_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, *, eps: float, needs: Any
 ) -> Any:

@@ -16,10 +16,10 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy import convolution_depthwise as depthwise
-from tensorflow_lite_clone.backends.cupy import convolution_few as few
 from tensorflow_lite_clone.backends.cupy import convolution_hopper as hopper
-from tensorflow_lite_clone.backends.cupy import convolution_hopper_weight as hopper_window
+from tensorflow_lite_clone.backends.cupy import convolution_small_channels as few
 from tensorflow_lite_clone.backends.cupy import convolution_weight as window
+from tensorflow_lite_clone.backends.cupy import convolution_wgrad_hopper as hopper_window
 from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     Pixels,
     by_channels,
@@ -31,13 +31,13 @@ from tensorflow_lite_clone.backends.cupy.convolution_layout import (
     pack,
     packed_channels,
     spatial,
-    taps_first,
+    to_krsc,
 )
 from tensorflow_lite_clone.backends.cupy.device_facts import Facts, facts
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import aware, chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.backends.windows import windows_size
 from tensorflow_lite_clone.core.dtypes import bfloat16
 from tensorflow_lite_clone.core.flags import flags
@@ -198,7 +198,7 @@ def _is_depthwise(channels: int, each: int, groups: int) -> bool:
 
 @override("conv", backend="cupy")
 @aware
-@remembered
+@cached_launches
 def conv(
     F: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:
@@ -235,12 +235,12 @@ def cast_weight(F: Any, x: Any, *, dtype: Any) -> Any:
         return NotImplemented
     if x.ndim != 4 or not x.size or prod(x.shape[2:]) == 1 or not x.flags.c_contiguous:
         return NotImplemented
-    physical = taps_first(x, half)
+    physical = to_krsc(x, half)
     return NotImplemented if physical is None else physical
 
 
 @override("conv_backward_input", backend="cupy")
-@remembered
+@cached_launches
 def conv_backward_input(
     F: Any, g: Any, w: Any, *, size: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
@@ -265,7 +265,7 @@ def conv_backward_input(
 
 
 @override("conv_backward_weight", backend="cupy")
-@remembered
+@cached_launches
 def conv_backward_weight(
     F: Any, g: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
     groups: int,
@@ -305,7 +305,7 @@ def _rows(w: Any, groups: int, transposed: bool) -> Any:
         inner = (1, channels) if last else (taps, 1)
         if (last or taps == 1) and channels % width == 0 and w.data.ptr % 16 == 0:
             return w
-        found = None if last else taps_first(w, w.dtype)
+        found = None if last else to_krsc(w, w.dtype)
         if found is not None:
             return found
         padded = packed_channels(channels, width)

@@ -145,7 +145,7 @@ def pack(
     return y
 
 
-def taps_first(x: Any, dtype: Any) -> Any | None:
+def to_krsc(x: Any, dtype: Any) -> Any | None:
     """A channels_last copy, in a dtype, of contiguous weights (o, c, *taps); None if not served.
 
     What is served has whole packs of 16 bytes of channels.

@@ -9,20 +9,16 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import device_asserts
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, aligned, ceil_div
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.cupy.softmax import MOST_BLOCKS, tile
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "cross_entropy.cu"
-_ROWS = Kernel(
-    _FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH")
-)
-_STRIDED = Kernel(
-    _FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH")
-)
+_ROWS = Kernel(_FILE, "cross_entropy_forward_rows", params=("T", "A", "VEC", "WIDTH", "SMOOTH"))
+_STRIDED = Kernel(_FILE, "cross_entropy_forward_strided", params=("T", "A", "VEC", "X", "SMOOTH"))
 _FINISH = Kernel(_FILE, "cross_entropy_forward_finish", params=("T", "A"))
 _WEIGHTS = Kernel(_FILE, "cross_entropy_backward_weights", params=("T", "A"))
 _TOTAL = Kernel(_FILE, "cross_entropy_backward_total", params=("A",))
@@ -81,7 +77,7 @@ def _forward_plan(
 
 
 @override("cross_entropy", backend="cupy")
-@remembered
+@cached_launches
 def cross_entropy(
     F: Any,
     x: Any,
@@ -110,7 +106,7 @@ def cross_entropy(
     losses = loss if each else None
     instance(
         grid, block, x, target, weight, *sizes, ignore_index, smoothing, losses, partial, lse,
-        faults.word(),
+        device_asserts.report(),
     )  # fmt: skip
     if not each:
         _FINISH[dtype, wide](1, 1024, partial, grid, reduction == "mean", loss)
@@ -132,7 +128,7 @@ def _total_weight(target: Any, weight: Any, dtype: Any, classes: int, ignore_ind
 
 
 @override("cross_entropy_backward", backend="cupy")
-@remembered
+@cached_launches
 def cross_entropy_backward(
     F: Any,
     g: Any,

@@ -22,8 +22,8 @@ from cupy.cuda import runtime
 
 from tensorflow_lite_clone.backends.cupy import memory
 from tensorflow_lite_clone.backends.cupy.arrays import is_dense
+from tensorflow_lite_clone.backends.cupy.capture_log import CaptureLog
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
-from tensorflow_lite_clone.backends.cupy.record import Record
 from tensorflow_lite_clone.dispatch import capture, hooks
 
 MODES = ("global", "thread_local", "relaxed")
@@ -170,7 +170,7 @@ class Cells:
     def new(self) -> Any:
         """One more cell; RuntimeError when there are too many."""
         if self.count == self.SIZE:
-            raise RuntimeError(f"a captured step may read {self.SIZE} live numbers at most")
+            raise RuntimeError(f"a captured step may read {self.SIZE} dynamic scalars at most")
         self.count += 1
         return self._array[self.count - 1]
 
@@ -263,9 +263,9 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return Cells(self.index)
 
-    def record(self) -> Record:
+    def record(self) -> CaptureLog:
         """A context that takes down what is captured inside, for ``write(folder, title)``."""
-        return Record(self.index)
+        return CaptureLog(self.index)
 
     def side_stream(self, stream: Any = None) -> Any:
         """A context for warm-up and capture, by default on this thread's side stream."""
@@ -281,7 +281,7 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return cupy.empty_like(like)
 
-    def copier(self, target: Any) -> Callable[[Any], None]:
+    def copy_fn(self, target: Any) -> Callable[[Any], None]:
         """The function that copies arrays of the same shape and dtype into `target`, at best fast.
 
         The address is looked up once: `target` must be kept.
@@ -304,7 +304,7 @@ class Graphs:
 
         return _on_device(self.index, copy)
 
-    def cloner(self, array: Any) -> Callable[[], Any]:
+    def clone_fn(self, array: Any) -> Callable[[], Any]:
         """The function that returns a copy of what `array` holds when it is called."""
         shape, dtype, nbytes, pointer = array.shape, array.dtype, array.nbytes, array.data.ptr
         if not nbytes or not array.flags.c_contiguous:

@@ -9,13 +9,13 @@ import cupy
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.cupy.layer_norm import column_sums, forward_plan
 from tensorflow_lite_clone.backends.cupy.norms import (
     statistics,
     vector,
     weights_of,
 )
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "group_norm.cu"
@@ -26,7 +26,7 @@ _backward = Kernel(_FILE, "group_norm_backward", params=("T", "W", "A", "VEC", "
 
 
 @override("group_norm", backend="cupy")
-@remembered
+@cached_launches
 def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
     kind: Any = ACCUMULATORS.get(x.dtype)
     weights = None if kind is None or not x.size else weights_of(x, w, b)
@@ -55,7 +55,7 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
 
 
 @override("group_norm_backward", backend="cupy")
-@remembered
+@cached_launches
 def group_norm_backward(
     F: Any,
     g: Any,
@@ -97,9 +97,7 @@ def group_norm_backward(
         parts = ceil_div(size * length, 256 * 16) if lanes == 256 else 1
         blocks = rows * parts if lanes == 256 else ceil_div(rows, 256 // lanes)
         kernel = _backward[x.dtype, weight_kind, kind, width, lanes]
-        kernel(
-            blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx
-        )
+        kernel(blocks, 256, g, x, w, mean, rstd, sums, rows, groups, size, length, parts, gx)
     gw = cupy.empty(channels, weight_kind) if needs[1] else None
     gb = cupy.empty(channels, weight_kind) if needs[2] else None
     if gw is not None or gb is not None:

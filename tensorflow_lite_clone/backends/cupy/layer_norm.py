@@ -10,12 +10,12 @@ import cupy
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.device_facts import here
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.cupy.norms import (
     statistics,
     vector,
     weights_of,
 )
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
 from tensorflow_lite_clone.dispatch.table import override
 
 _FILE = "layer_norm.cu"
@@ -34,14 +34,14 @@ _weights = Kernel(_FILE, "layer_norm_backward_weights", params=("A", "O"))
 
 
 @override("layer_norm", backend="cupy")
-@remembered
+@cached_launches
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
     rows, columns = _rows(x, ndim)
     return _normalize(x, w, b, rows, columns, (rows, 1), eps, False)
 
 
 @override("rms_norm", backend="cupy")
-@remembered
+@cached_launches
 def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
     shape = (*x.shape[: x.ndim - ndim], *[1] * ndim)
     result = _normalize(x, w, None, *_rows(x, ndim), shape, eps, True)
@@ -49,7 +49,7 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
 
 
 @override("layer_norm_backward", backend="cupy")
-@remembered
+@cached_launches
 def layer_norm_backward(
     F: Any, g: Any, x: Any, w: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: Any
 ) -> Any:
@@ -57,7 +57,7 @@ def layer_norm_backward(
 
 
 @override("rms_norm_backward", backend="cupy")
-@remembered
+@cached_launches
 def rms_norm_backward(
     F: Any, g: Any, x: Any, w: Any, scale: Any, *, ndim: int, eps: float, needs: Any
 ) -> Any:

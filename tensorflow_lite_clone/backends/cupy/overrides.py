@@ -13,11 +13,11 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     embedding,
     group_norm,
     layer_norm,
+    layout_convert,
     linear,
     optimizer,
     optimizer_rules,
     pooling,
     recurrent,
     softmax,
-    transposition,
 )

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
     is_dense_last,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.backends.windows import Ints, pooled_size
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -169,7 +169,7 @@ def _gradient_by_strips(g: Any, winners: Any, gx: Any, kernel: int, last: bool) 
 
 
 @override("max_pool", backend="cupy")
-@remembered
+@cached_launches
 def max_pool(
     F: Any, x: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Any:
@@ -228,7 +228,7 @@ def max_pool_winners(
 
 
 @override("max_pool_backward", backend="cupy")
-@remembered
+@cached_launches
 def max_pool_backward(
     F: Any, g: Any, x: Any, y: Any, hint: Any, *, kernel: Ints, stride: Ints, padding: Ints,
     dilation: Ints,
@@ -278,7 +278,7 @@ def _means(
 
 
 @override("avg_pool", backend="cupy")
-@remembered
+@cached_launches
 def avg_pool(
     F: Any, x: Any, *, size: Ints, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
     include: bool, divisor: int | None,
@@ -311,7 +311,7 @@ def avg_pool(
 
 
 @override("avg_pool_backward", backend="cupy")
-@remembered
+@cached_launches
 def avg_pool_backward(
     F: Any, g: Any, *, size: Ints, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
     include: bool, divisor: int | None,

@@ -19,8 +19,8 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import aligned
+from tensorflow_lite_clone.backends.cupy.device_asserts import check_range
 from tensorflow_lite_clone.backends.cupy.device_facts import here
-from tensorflow_lite_clone.backends.cupy.faults import check_range
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.numpy.random_checks import (

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import cupy
 from cupy.cuda import runtime
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import device_asserts
 from tensorflow_lite_clone.backends.cupy.fusion.deferred import chain
 from tensorflow_lite_clone.dispatch import capture
 
@@ -89,13 +89,13 @@ def synchronize(index: int) -> None:
     """Wait for all work on a device; AcceleratorError for what a kernel has found wrong."""
     capture.crossing("waits for the device")
     cupy.cuda.Device(index).synchronize()
-    faults.raise_found()
+    device_asserts.raise_reported()
 
 
 def wait(handle: Any) -> None:
     """Wait for a stream or an event; AcceleratorError for what a kernel has found wrong."""
     handle.synchronize()
-    faults.raise_found()
+    device_asserts.raise_reported()
 
 
 def can_access_peer(index: int, peer: int) -> bool:

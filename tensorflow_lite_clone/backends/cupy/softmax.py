@@ -17,7 +17,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import (
     stored,
 )
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.remembered import remembered
+from tensorflow_lite_clone.backends.cupy.launch_cache import cached_launches
 from tensorflow_lite_clone.dispatch.table import override
 
 MOST_BLOCKS = 2**31 - 1
@@ -129,24 +129,24 @@ def _run(inputs: tuple, axis: int, log: bool, backward: bool) -> Any:
 
 
 @override("softmax", backend="cupy")
-@remembered
+@cached_launches
 def softmax(F: Any, x: Any, *, axis: int) -> Any:
     return _run((x,), axis, False, False)
 
 
 @override("log_softmax", backend="cupy")
-@remembered
+@cached_launches
 def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
     return _run((x,), axis, True, False)
 
 
 @override("softmax_backward", backend="cupy")
-@remembered
+@cached_launches
 def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
     return _run((g, y), axis, False, True)
 
 
 @override("log_softmax_backward", backend="cupy")
-@remembered
+@cached_launches
 def log_softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
     return _run((g, y), axis, True, True)

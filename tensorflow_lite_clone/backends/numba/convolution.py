@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.backends.numba.implicit_gemm import (
+    Axis,
+    backward,
+    forward,
+    plan,
+)
 from tensorflow_lite_clone.backends.numba.layer import (
     Kernels,
     compiled,
     row_major,
     run,
-)
-from tensorflow_lite_clone.backends.numba.lines import (
-    Axis,
-    backward,
-    forward,
-    lines_of,
 )
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import is_winograd
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
@@ -87,34 +87,42 @@ def _correlate(
         bias[:outputs] = b
     steps = w[0].size, w[0, 0].size
     step, channel_step = steps[::-1] if swapped else steps
-    lines = lines_of(rows, columns, (n, channels, outputs), (channel_step, w.shape[3]),
-                     _direct.TILE, (tuning.compiled_lines, _LINE, flags.threads))  # fmt: skip
-    items = lines.groups * lines.bands
+    layout = plan(rows, columns, (n, channels, outputs), (channel_step, w.shape[3]),
+                 _direct.TILE, (tuning.compiled_lines, _LINE, flags.threads))  # fmt: skip
+    items = layout.groups * layout.bands
     each = max(1, y.size * channels * w[0, 0].size // (_A_TURN * items))
-    split = lines.groups, lines.bands, lines.rows, lines.most, rows.step, columns.step, step
-    run(_direct.conv, items, each, x, w.reshape(-1), bias, y, lines.weights, lines.places,
-        lines.remainders, lines.parts, split, lines.geometry)  # fmt: skip
+    split = (
+        layout.groups,
+        layout.bands,
+        layout.rows,
+        layout.line_length,
+        rows.step,
+        columns.step,
+        step,
+    )
+    run(_direct.conv, items, each, x, w.reshape(-1), bias, y, layout.weights, layout.places,
+        layout.remainders, layout.phases, split, layout.geometry)  # fmt: skip
     return y
 
 
 def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis) -> np.ndarray:
     """The sum over images of what g makes of x: the gradient, of this shape, of the weight."""
-    (n, outputs), (slopes, places) = g.shape[:2], (_direct.SLOPES, _direct.PLACES)
-    lines = lines_of(rows, columns, (n, x.shape[1], 1), (shape[2] * shape[3], shape[3]),
-                     _direct.LANES, (tuning.compiled_lines, _LINE, 1))  # fmt: skip
-    numbers = lines.places.size
+    (n, outputs), (slopes, places) = g.shape[:2], (_direct.GRADIENT_ROWS, _direct.GRADIENT_COLUMNS)
+    layout = plan(rows, columns, (n, x.shape[1], 1), (shape[2] * shape[3], shape[3]),
+                 _direct.LANES, (tuning.compiled_lines, _LINE, 1))  # fmt: skip
+    numbers = layout.places.size
     padded = -(-outputs // slopes) * slopes, -(-numbers // places) * places
     long = n * g[0, 0].size // _SUM
     parts = max(1, min(_PARTS, n, long, _SUMS // (padded[0] * padded[1])))
     shares = min(-(-flags.threads // parts), padded[0] // slopes)
     gw = np.zeros((parts, *padded), x.dtype)
     begins = np.zeros(padded[1], np.int64)
-    begins[:numbers] = lines.places
+    begins[:numbers] = layout.places
     each = max(1, g.size * numbers // (_A_TURN * parts * shares))
-    group = -(-n // lines.groups)
-    split = group, lines.bands, lines.rows, lines.most
-    run(_direct.conv_backward_weight, parts * shares, each, g, x, gw, begins, lines.remainders,
-        shares, split, lines.geometry)  # fmt: skip
+    group = -(-n // layout.groups)
+    split = group, layout.bands, layout.rows, layout.line_length
+    run(_direct.conv_backward_weight, parts * shares, each, g, x, gw, begins, layout.remainders,
+        shares, split, layout.geometry)  # fmt: skip
     return np.ascontiguousarray(np.add.reduce(gw, 0)[:outputs, :numbers]).reshape(shape)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.dispatch.table import override
@@ -83,4 +83,5 @@ def run(kernel: Callable[..., None], size: int, each: int, *arguments: Any) -> N
     if size * each < 2 * least:
         kernel(0, size, *arguments)
     else:
-        share(lambda start, stop: kernel(start, stop, *arguments), size, max(least // each, 1))
+        minimum = max(least // each, 1)
+        parallel_for(lambda start, stop: kernel(start, stop, *arguments), size, minimum)

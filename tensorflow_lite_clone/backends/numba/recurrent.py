@@ -13,7 +13,7 @@ from tensorflow_lite_clone.backends.numba.layer import (
     run,
 )
 from tensorflow_lite_clone.backends.numpy import recurrent
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 
 _kernels = Kernels("recurrent")
 _LEAST = 1 << 9
@@ -81,7 +81,7 @@ def _slopes(
     steps, size, n = gh.shape
     turned = w_hh.T
     to_h, to_c = np.zeros((size, n), gh.dtype), np.array(gc, order="C")
-    with scratch(gates.size, gh.dtype) as memory:
+    with workspace(gates.size, gh.dtype) as memory:
         found = memory.reshape(steps, 4, size, n)
         products = memory.reshape(steps, 4 * size, n)
         for step in range(steps)[::-1]:
@@ -117,6 +117,4 @@ def lstm_sequence_backward(
 ) -> Any:
     if kept is None or not kept.size:
         return NotImplemented
-    return recurrent.backward(
-        _slopes, gh, gc, x, w_ih, w_hh, bias, columns, kept, backwards, needs
-    )
+    return recurrent.backward(_slopes, gh, gc, x, w_ih, w_hh, bias, columns, kept, backwards, needs)

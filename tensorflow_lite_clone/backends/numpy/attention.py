@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.dispatch.table import override
 
 _BOUND = 40.0  # of scores s and t neither exp(s) nor exp(s - t) overflows
@@ -92,13 +92,13 @@ def _for_each(tiles: list[_Tile], q: Any, k: Any, rooms: int, work: Callable[...
     )
 
     def part(start: int, stop: int) -> None:
-        with scratch(rooms * largest, q.dtype) as memory:
+        with workspace(rooms * largest, q.dtype) as memory:
             parts = [memory[i * largest : (i + 1) * largest] for i in range(rooms)]
             for chain in chains[start:stop]:
                 for tile in chain:
                     work(tile, *parts)
 
-    share(part, len(chains), least, products=True)
+    parallel_for(part, len(chains), least, products=True)
 
 
 def _rows(tile: _Tile) -> int:

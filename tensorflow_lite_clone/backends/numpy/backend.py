@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.base import Backend
 from tensorflow_lite_clone.backends.numpy import memory, primitives
-from tensorflow_lite_clone.backends.numpy.blocks import in_parts
+from tensorflow_lite_clone.backends.numpy.blocks import chunked
 from tensorflow_lite_clone.backends.numpy.float8 import FLOAT8_NATIVE
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
@@ -37,7 +37,7 @@ _REFERENCES = _references()
 
 # PyTorch never warns about infinities and NaNs; NumPy would on every log(0).
 np.seterr(all="ignore")
-memory.keep_what_is_freed()
+memory.configure_malloc()
 memory.translate_errors()
 
 NATIVE = dtypes.Natives(
@@ -162,7 +162,7 @@ class NumpyBackend(Backend):
         return array
 
     def large(self, call: Any, *arrays: Any) -> Any:
-        return in_parts(call, *arrays)
+        return chunked(call, *arrays)
 
     def strides(self, array: Any) -> tuple[int, ...]:
         itemsize = array.itemsize

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.core.flags import flags
 
 # Beside another thread blocks are larger: after every call the threads wait for the interpreter's
 # lock, 5 us each time, which is what working on 64 K elements takes; and L3 is not much slower.
 # Those of rows are larger still, as there are calls for a number a row, which take little else.
-_SHARED, _SHARED_ROWS = 1 << 17, 1 << 19
-BLOCK = _SHARED  # the most elements that a kernel is given at once
+_THREADED, _THREADED_ROWS = 1 << 17, 1 << 19
+BLOCK = _THREADED  # the most elements that a kernel is given at once
 _BUFFERED = 8192  # NumPy's buffer, in elements
 ROW = 512  # elements of a row from which one loop a row is faster than copies to the buffer
 
@@ -43,14 +43,14 @@ def blockwise(
             return NotImplemented
     out = np.empty(x.shape, dtype)
     size = x.size
-    step = _block(size, least, 2 + len(others) + buffers, _SHARED)
+    step = _block(size, least, 2 + len(others) + buffers, _THREADED)
     if size <= step:
         kernel(out, x, *others, *[np.empty(x.shape, dtype) for _ in range(buffers)])
         return out
     whole = [array.reshape(-1) for array in (out, x, *others)]
 
     def part(start: int, stop: int) -> None:
-        with scratch(buffers * step, dtype) as memory:
+        with workspace(buffers * step, dtype) as memory:
             for first in range(start, stop, step):
                 last = min(first + step, stop)
                 kernel(
@@ -58,11 +58,11 @@ def blockwise(
                     *[memory[i : i + last - first] for i in range(0, buffers * step, step)],
                 )
 
-    share(part, size, least)
+    parallel_for(part, size, least)
     return out
 
 
-def in_parts(ufunc: Any, *arrays: Any) -> Any:
+def chunked(ufunc: Any, *arrays: Any) -> Any:
     """``ufunc(*arrays)``, whose threads each work on a part where that is the same.
 
     So it is of NumPy's own numbers of one dtype that lie without gaps, of one shape or 0-d.
@@ -80,11 +80,11 @@ def in_parts(ufunc: Any, *arrays: Any) -> Any:
     def part(start: int, stop: int) -> None:
         ufunc(*[x[start:stop] if x.ndim else x for x in whole], out=result[start:stop])
 
-    share(part, out.size, 1 << 19)
+    parallel_for(part, out.size, 1 << 19)
     return out
 
 
-def by_rows(
+def row_blocks(
     work: Callable[[int, int], object],
     count: int,
     width: int,
@@ -97,20 +97,20 @@ def by_rows(
     Parts of `least` elements or more go to a thread each, those with matrix products told so.
     """
     size = count * width
-    step = max(1, _block(size, least, 3, _SHARED_ROWS) // max(width, 1))
+    step = max(1, _block(size, least, 3, _THREADED_ROWS) // max(width, 1))
     if count <= step and not ROW <= width < _BUFFERED:
         work(0, count)
         return
 
     def part(start: int, stop: int) -> None:
-        with one_loop_a_row(width):
+        with unbuffered_rows(width):
             for first in range(start, stop, step):
                 work(first, min(first + step, stop))
 
-    share(part, count, -(-least // max(width, 1)), products=products)
+    parallel_for(part, count, -(-least // max(width, 1)), products=products)
 
 
-def beside_row(ufunc: Any, x: Any, row: Any, out: Any) -> None:
+def broadcast_row(ufunc: Any, x: Any, row: Any, out: Any) -> None:
     """``ufunc(x, row, out)`` for matrices without gaps, some rows together: loops are long then."""
     count, width = x.shape
     together = _BUFFERED // max(width, 1)
@@ -124,7 +124,7 @@ def beside_row(ufunc: Any, x: Any, row: Any, out: Any) -> None:
 
 
 @contextmanager
-def one_loop_a_row(width: int) -> Any:
+def unbuffered_rows(width: int) -> Any:
     """Let NumPy work without its buffer on rows of `width` beside a column or a row.
 
     It copies what it repeats into its buffer until that is full, to have fewer and longer loops:

@@ -1,10 +1,10 @@
 """Convolutions on the CPU: windows are copied into columns, and BLAS multiplies them.
 
-Which way depends on the shapes: columns of a cacheful at a time (`convolution_columns`), stacked
-lines where there are few channels (`convolution_stacked`), a quarter of the products where windows
+Which way depends on the shapes: columns of a cacheful at a time (`convolution_im2col`), stacked
+lines where there are few channels (`convolution_kn2row`), a quarter of the products where windows
 are 3 x 3 and channels many (`convolution_winograd`), sums of products where every channel is its
 own group (`convolution_depthwise`). The gradient of the input is a convolution of g again, one
-for each remainder of places by the stride; or products are added up (`convolution_folding`).
+for each remainder of places by the stride; or products are added up (`convolution_col2im`).
 Threads share the samples.
 """
 
@@ -18,31 +18,31 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.convolution_columns import (
-    Windows,
-    columns,
-    lengthened,
-    long_lines,
-)
+from tensorflow_lite_clone.backends.numpy.convolution_col2im import col2im_products
 from tensorflow_lite_clone.backends.numpy.convolution_depthwise import (
     depthwise,
     depthwise_input,
     depthwise_weight,
 )
-from tensorflow_lite_clone.backends.numpy.convolution_folding import folded_products
-from tensorflow_lite_clone.backends.numpy.convolution_stacked import (
-    is_stacked,
-    stacked_convolution,
-    stacked_weight,
+from tensorflow_lite_clone.backends.numpy.convolution_im2col import (
+    Windows,
+    im2col,
+    long_lines,
+    pad_lines,
+)
+from tensorflow_lite_clone.backends.numpy.convolution_kn2row import (
+    is_kn2row,
+    kn2row,
+    kn2row_weight,
 )
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import (
     is_winograd,
     winograd,
     winograd_weight,
 )
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints, windows_size
 from tensorflow_lite_clone.dispatch.table import override
 
@@ -85,7 +85,7 @@ def _least(w: Ints, windows: int) -> int:
 
 
 def _share_samples(work: Callable[[slice], None], n: int, w: Ints, windows: int) -> None:
-    share(lambda a, b: work(slice(a, b)), n, _least(w, windows), products=True)
+    parallel_for(lambda a, b: work(slice(a, b)), n, _least(w, windows), products=True)
 
 
 @override("conv", backend="numpy")
@@ -134,8 +134,8 @@ def _correlate(
 
     `bias` (o, 1, ...) is added while the cache holds a block.
     """
-    if groups == 1 and is_stacked(len(w), x.shape[2:], windows):
-        stacked_convolution(y, x, w, windows, bias)
+    if groups == 1 and is_kn2row(len(w), x.shape[2:], windows):
+        kn2row(y, x, w, windows, bias)
         return
     o, rows = len(w) // groups, math.prod(w.shape[1:])
     weight = w.reshape(groups, o, rows)
@@ -144,14 +144,14 @@ def _correlate(
     direct = y.flags.c_contiguous and sizes == y.shape[3:] and not merge
     line = math.prod(sizes)
     wanted = [slice(0, count) for count in y.shape[3:]]
-    for block, part, matrix in columns(x, windows, merge):
+    for block, part, matrix in im2col(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
         lines = slice(part.start * line, part.stop * line)
         if direct:
             target = y[block].reshape(m, groups, o, -1)[..., lines]
             np.matmul(weight, matrix.reshape(m, groups, rows, length), out=target)
         else:
-            with scratch(groups * o * m * length, y.dtype) as memory:
+            with workspace(groups * o * m * length, y.dtype) as memory:
                 if merge:
                     products = memory.reshape(groups, o, m * length)
                     np.matmul(weight, _merged(matrix, groups), out=products)
@@ -194,8 +194,8 @@ def conv_backward_weight(
     def work(part: slice) -> None:
         if _is_depthwise(shape, groups):
             result = depthwise_weight(g[part], x[part], kernel, stride, padding, dilation)
-        elif groups == 1 and is_stacked(g.shape[1], x.shape[2:], windows):
-            result = stacked_weight(g[part], x[part], windows)
+        elif groups == 1 and is_kn2row(g.shape[1], x.shape[2:], windows):
+            result = kn2row_weight(g[part], x[part], windows)
         else:
             result = _summed(g[part], x[part], windows, groups)
         sums[part.start] = result
@@ -213,19 +213,19 @@ def _summed(g: np.ndarray, x: np.ndarray, windows: Windows, groups: int) -> np.n
     sizes = long_lines(x.shape[2:], windows)
     merge = len(x) > 1 and math.prod(windows.counts) < _MERGE_SUMS_BELOW
     total = np.zeros((groups, o, rows), g.dtype)
-    for block, part, matrix in columns(x, windows, merge):
+    for block, part, matrix in im2col(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
         upstream, images = g[block, :, part], (part.stop - part.start, *sizes)
         if merge:
             upstream = upstream.swapaxes(0, 1)
-        with scratch(groups * o * m * length, g.dtype) as memory:
+        with workspace(groups * o * m * length, g.dtype) as memory:
             if merge:
-                upstream = lengthened(upstream, images, memory)
+                upstream = pad_lines(upstream, images, memory)
                 total += np.matmul(
                     upstream.reshape(groups, o, m * length), _merged(matrix, groups).swapaxes(1, 2)
                 )
                 continue
-            upstream = lengthened(upstream, images, memory).reshape(m, groups, o, length)
+            upstream = pad_lines(upstream, images, memory).reshape(m, groups, o, length)
             for one in np.matmul(upstream, matrix.reshape(m, groups, rows, length).swapaxes(2, 3)):
                 total += one
     return total
@@ -271,7 +271,7 @@ def conv_backward_input(
             depthwise_input(gx[part], g[part], w, stride, padding, dilation)
             return
         if not phases:
-            folded_products(gx[part], g[part], w, stride, padding, dilation, groups)
+            col2im_products(gx[part], g[part], w, stride, padding, dilation, groups)
         for targets, weight, windows in phases:
             target = gx[(part, _all, *targets)]
             if weight.size:
@@ -293,7 +293,7 @@ def _by_remainders(
     """For each remainder by the stride: places of the input, places of the kernel, windows of g.
 
     Such places of the input see the same places of windows, so that their gradient is a convolution
-    of g with stride 1. Empty where that would need a crop of g: `folded_products` serve there.
+    of g with stride 1. Empty where that would need a crop of g: `col2im_products` serve there.
     """
     axes = [
         [_seen(*setting) for setting in zip(range(s), (s,) * s, (k,) * s, (p,) * s, (d,) * s)]

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.convolution_columns import lengthened
-from tensorflow_lite_clone.backends.numpy.convolution_folding import Folder
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.convolution_col2im import Col2im
+from tensorflow_lite_clone.backends.numpy.convolution_im2col import pad_lines
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.core.shape import contiguous_strides
 
@@ -33,7 +33,7 @@ def depthwise(
     places = list(window_slices(kernel, count, stride, dilation))
     for block in _blocks(y):
         part, result = _inside(x[block], padding, total), y[block]
-        with scratch(result.size, y.dtype) as memory:
+        with workspace(result.size, y.dtype) as memory:
             term = memory.reshape(result.shape)
             result.fill(0)
             for place, slices in places:
@@ -51,10 +51,10 @@ def depthwise_input(
         mirrored = w[(..., *(slice(None, None, -1),) * len(kernel))]
         _sum_shifted(gx, g, mirrored, before, dilation)
         return
-    fold = Folder(gx, g.shape[2:], kernel, stride, padding, dilation)
+    fold = Col2im(gx, g.shape[2:], kernel, stride, padding, dilation)
     for block in _blocks(g):
         part = g[block]
-        with scratch(part.size, g.dtype) as memory:
+        with workspace(part.size, g.dtype) as memory:
             term = memory.reshape(part.shape)
             fold(
                 block.start,
@@ -74,8 +74,8 @@ def depthwise_weight(
             part = g[samples, channels].swapaxes(0, 1)
             c, m = part.shape[:2]
             length = m * math.prod(sizes)
-            with scratch(c * length, g.dtype) as memory:
-                upstream = lengthened(part, sizes, memory).reshape(c, length)
+            with workspace(c * length, g.dtype) as memory:
+                upstream = pad_lines(part, sizes, memory).reshape(c, length)
                 if g.dtype.kind == "c":
                     np.conj(upstream, out=upstream)  # vecdot conjugates its first argument
                 for place, shift in _shifts(kernel, sizes, dilation):
@@ -99,7 +99,7 @@ def _sum_shifted(y: np.ndarray, x: np.ndarray, w: np.ndarray, before: Ints, dila
         target = y[samples, channels]
         m, c = target.shape[:2]
         length = m * math.prod(sizes)
-        with scratch(2 * c * length, y.dtype) as memory:
+        with workspace(2 * c * length, y.dtype) as memory:
             result, term = memory.reshape(2, c, length)
             for number, (place, shift) in enumerate(_shifts(kernel, sizes, dilation)):
                 seen, factor = lines[:, shift : shift + length], w[(channels, 0, *place)][:, None]
@@ -127,7 +127,7 @@ def _lines(
     m = max(1, min(n, tuning.depthwise_block // 4 // image))
     c = max(1, min(channels, tuning.depthwise_block // (m * image)))
     inside = (..., *[slice(b, b + s) for b, s in zip(before, space)])
-    with scratch(c * (m * image + more), x.dtype) as memory:
+    with workspace(c * (m * image + more), x.dtype) as memory:
         memory.fill(0)  # what is around the images stays zero
         lines = memory.reshape(c, m * image + more)
         grid = lines[:, : m * image].reshape(c, m, *sizes)

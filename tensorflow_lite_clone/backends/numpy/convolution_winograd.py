@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import one_thread_each, share
+from tensorflow_lite_clone.backends.numpy.threads import blas_single_threaded, parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints
 from tensorflow_lite_clone.core.flags import flags
 
@@ -129,7 +129,7 @@ def is_winograd(
     )
 
 
-@one_thread_each()
+@blas_single_threaded()
 def winograd(
     x: np.ndarray,
     w: np.ndarray,
@@ -149,12 +149,12 @@ def winograd(
         tiles * m * max(_SEEN**2 * c, _SEEN * _MADE * o),
         tiles * m * _SEEN**2 * o,
     )
-    with scratch(_SEEN**2 * c * o, x.dtype) as memory:
+    with workspace(_SEEN**2 * c * o, x.dtype) as memory:
         weight = memory.reshape(_SEEN**2, c, o)
         _transform_weight(w, weight, mirrored)
 
         def work(start: int, stop: int) -> None:
-            with scratch(sum(sizes), x.dtype) as memory:
+            with workspace(sum(sizes), x.dtype) as memory:
                 lines, values, sums = np.split(memory, np.cumsum(sizes)[:-1])
                 for block, along in _units(start, stop, n, m, alongs):
                     every = transforms.seen(x[block], downs, along, lines, values)
@@ -162,11 +162,11 @@ def winograd(
                         products = _products(points, weight, sums)
                         transforms.results(y[block], products, b, down, along, values, sums)
 
-        share(work, -(-n // m) * len(alongs), _least(m * tiles * len(downs), c, o))
+        parallel_for(work, -(-n // m) * len(alongs), _least(m * tiles * len(downs), c, o))
     return y
 
 
-@one_thread_each()
+@blas_single_threaded()
 def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
     """The gradient (o, c, 3, 3) of the weight, for that of y (n, o, *count)."""
     n, o, c = len(g), g.shape[1], x.shape[1]
@@ -184,7 +184,7 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
 
     def work(start: int, stop: int) -> None:
         total = found[start] = np.zeros((_SEEN**2, o, c), g.dtype)
-        with scratch(sum(sizes), g.dtype) as memory:
+        with workspace(sum(sizes), g.dtype) as memory:
             *parts, values, slopes, product = np.split(memory, np.cumsum(sizes)[:-1])
             for block, along in _units(start, stop, n, m, alongs):
                 every = transforms.seen(x[block], downs, along, parts[0], values)
@@ -193,7 +193,7 @@ def winograd_weight(g: np.ndarray, x: np.ndarray, before: Ints) -> np.ndarray:
                     np.matmul(upstream.swapaxes(1, 2), points, out=product.reshape(total.shape))
                     total += product.reshape(total.shape)
 
-    share(work, -(-n // m) * len(alongs), _least(m * tiles * len(downs), c, o))
+    parallel_for(work, -(-n // m) * len(alongs), _least(m * tiles * len(downs), c, o))
     first, *others = [found[start] for start in sorted(found)]
     for other in others:
         first += other
@@ -207,7 +207,7 @@ def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -
     tiles = downs[0].tiles * along.tiles * n
     lines = _SEEN * along.tiles * n
     sizes = lines * c * h, lines * o * g.shape[2], _SEEN**2 * tiles * c, _SEEN**2 * tiles * o
-    with scratch(sum(sizes), g.dtype) as memory:
+    with workspace(sum(sizes), g.dtype) as memory:
         first, second, seen, made = np.split(memory, np.cumsum(sizes)[:-1])
 
         def transform(start: int, stop: int) -> None:
@@ -217,13 +217,13 @@ def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -
                 else:
                     next(transforms.seen(x, downs, along, first, seen))
 
-        share(transform, 2, 1 if tiles * (c + o) * 27 > tuning.winograd_thread_ns else 2)
+        parallel_for(transform, 2, 1 if tiles * (c + o) * 27 > tuning.winograd_thread_ns else 2)
         values = _shaped(seen, _SEEN**2, tiles, c)
         slopes = _shaped(made, _SEEN**2, tiles, o).swapaxes(1, 2)
         step = max(1, tuning.winograd_gradient_block // c)
 
         def multiply(start: int, stop: int) -> None:
-            with scratch(_SEEN**2 * step * c, g.dtype) as memory:
+            with workspace(_SEEN**2 * step * c, g.dtype) as memory:
                 for first in range(start, stop, step):
                     block = slice(first, min(first + step, stop))
                     product = _shaped(memory, _SEEN**2, block.stop - first, c)
@@ -231,7 +231,7 @@ def _weight_at_once(g: np.ndarray, x: np.ndarray, downs: Pieces, along: Piece) -
                     flat = product.reshape(_SEEN**2, -1).T
                     np.matmul(flat, _weight_points(), out=gw[block].reshape(-1, 9))
 
-        share(multiply, o, math.ceil(tuning.winograd_thread_ns / (0.4 * c * (tiles + 25))))
+        parallel_for(multiply, o, math.ceil(tuning.winograd_thread_ns / (0.4 * c * (tiles + 25))))
     return gw.reshape(o, c, 3, 3)
 
 
@@ -292,7 +292,7 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
     step = max(1, tuning.winograd_weight_block // (9 * o))
 
     def work(start: int, stop: int) -> None:
-        with scratch(9 * step * o, w.dtype) as memory:
+        with workspace(9 * step * o, w.dtype) as memory:
             for first in range(start, stop, step):
                 block = slice(first, min(first + step, stop))
                 part = _shaped(memory, block.stop - first, o, 3, 3)
@@ -300,7 +300,7 @@ def _transform_weight(w: np.ndarray, values: np.ndarray, mirrored: bool) -> None
                 target = values[:, block].reshape(_SEEN**2, -1)
                 np.matmul(points, part.reshape(-1, 9).T, out=target)
 
-    share(work, c, math.ceil(tuning.winograd_thread_ns / (15 * o)))
+    parallel_for(work, c, math.ceil(tuning.winograd_thread_ns / (15 * o)))
 
 
 @lru_cache(1024)

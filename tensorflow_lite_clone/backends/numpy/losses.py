@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy import few
-from tensorflow_lite_clone.backends.numpy.blocks import by_rows
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy import small_inputs
+from tensorflow_lite_clone.backends.numpy.blocks import row_blocks
 from tensorflow_lite_clone.backends.numpy.softmax import MOST_FOR_LOGS, exponentials
 from tensorflow_lite_clone.backends.numpy.statistics import row_sums
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.dispatch.table import override
 
 
@@ -43,7 +43,7 @@ def cross_entropy(
     smoothing: float,
 ) -> Any:
     if weight is None and not smoothing and x.ndim == 2:
-        result = few.cross_entropy(x, target, reduction, ignore_index)
+        result = small_inputs.cross_entropy(x, target, reduction, ignore_index)
         if result is not NotImplemented:
             return result
     if not _is_plain(x, target, weight, ignore_index, smoothing):
@@ -76,14 +76,14 @@ def _log_sums(x: Any) -> tuple[Any, Any]:
     logs, tops = np.zeros((2, count), x.dtype)
 
     def work(start: int, stop: int) -> None:
-        with scratch((stop - start) * classes, x.dtype) as memory:
+        with workspace((stop - start) * classes, x.dtype) as memory:
             y = memory.reshape(stop - start, classes)
             sums, top = exponentials(x[start:stop], y, MOST_FOR_LOGS)
         np.log(sums, logs[start:stop])
         if top is not None:
             tops[start:stop] = top[:, 0]
 
-    by_rows(work, count, classes, products=True)
+    row_blocks(work, count, classes, products=True)
     return logs, tops
 
 
@@ -124,5 +124,5 @@ def cross_entropy_backward(
         places += target[start:stop]
         part.reshape(-1)[places] -= share
 
-    by_rows(work, count, classes, products=True)
+    row_blocks(work, count, classes, products=True)
     return gx

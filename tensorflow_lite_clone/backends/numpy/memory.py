@@ -44,7 +44,7 @@ def translate_errors() -> None:
     kind.__str__ = words
 
 
-def keep_what_is_freed() -> bool:
+def configure_malloc() -> bool:
     """Tell the C library; whether it listens. What the environment says of it stays as it is."""
     if any(name in os.environ for name in _SETTINGS):
         return False

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy import few
-from tensorflow_lite_clone.backends.numpy.blocks import ROW, beside_row, by_rows
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy import small_inputs
+from tensorflow_lite_clone.backends.numpy.blocks import ROW, broadcast_row, row_blocks
 from tensorflow_lite_clone.backends.numpy.statistics import (
     combined,
     is_plain,
@@ -19,6 +18,7 @@ from tensorflow_lite_clone.backends.numpy.statistics import (
     scaled,
 )
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.dispatch.table import override
 
 
@@ -50,9 +50,9 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
         np.subtract(x, mean, out)
         np.multiply(out, rstd, out)
         if w is not None:
-            beside_row(np.multiply, out, w, out)
+            broadcast_row(np.multiply, out, w, out)
         if b is not None:
-            beside_row(np.add, out, b, out)
+            broadcast_row(np.add, out, b, out)
         return
     left = np.empty((len(x), 2), x.dtype)
     left[:, :1] = shift
@@ -68,7 +68,7 @@ def _normalized(x: Any, mean: Any, rstd: Any, w: Any, b: Any, out: Any, buffer: 
 @override("layer_norm", backend="numpy")
 def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
     if x.size < tuning.small_normalization:
-        return few.layer_norm(x, w, b, ndim, eps)
+        return small_inputs.layer_norm(x, w, b, ndim, eps)
     if not is_plain(x, w, b):
         return NotImplemented
     rows = _plane(x, ndim)
@@ -81,13 +81,13 @@ def layer_norm(F: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
 
     def work(start: int, stop: int) -> None:
         part, y = rows[start:stop], results[start:stop]
-        with scratch(part.size, x.dtype) as memory:
+        with workspace(part.size, x.dtype) as memory:
             buffer = memory.reshape(part.shape)
             mean, rstd = row_moments(part, eps, buffer)
             _normalized(part, mean, rstd, w, b, y, buffer)
         means[start:stop], rstds[start:stop] = mean, rstd
 
-    by_rows(work, count, size, products=True)
+    row_blocks(work, count, size, products=True)
     return out, means, rstds
 
 
@@ -126,7 +126,7 @@ def layer_norm_backward(
 
     def work(start: int, stop: int) -> None:
         x, g, r, m = rows[start:stop], gs[start:stop], rstd[start:stop], means[start:stop]
-        with scratch(x.size, x.dtype) as memory:
+        with workspace(x.size, x.dtype) as memory:
             product = np.multiply(g, x, memory.reshape(x.shape))
             if needs[1] or needs[2]:
                 part = sums.parts[start] = np.empty((2, size), x.dtype)
@@ -144,10 +144,10 @@ def layer_norm_backward(
             else:
                 np.multiply(g, r, product)
                 if w is not None:
-                    beside_row(np.multiply, product, factor, product)
+                    broadcast_row(np.multiply, product, factor, product)
             np.add(y, product, y)
 
-    by_rows(work, count, size, products=True)
+    row_blocks(work, count, size, products=True)
     gw = gb = None
     if needs[1] or needs[2]:
         total = sums.total()
@@ -179,9 +179,9 @@ def rms_norm(F: Any, x: Any, w: Any, *, ndim: int, eps: float) -> Any:
             return
         np.multiply(part, scale, y)
         if w is not None:
-            beside_row(np.multiply, y, w, y)
+            broadcast_row(np.multiply, y, w, y)
 
-    by_rows(work, count, size, products=True)
+    row_blocks(work, count, size, products=True)
     return out, scales.reshape(*x.shape[: x.ndim - ndim], *(1,) * ndim)
 
 
@@ -200,7 +200,7 @@ def rms_norm_backward(
 
     def work(start: int, stop: int) -> None:
         x, g, s = rows[start:stop], gs[start:stop], scales[start:stop]
-        with scratch(x.size, x.dtype) as memory:
+        with workspace(x.size, x.dtype) as memory:
             product = np.multiply(g, x, memory.reshape(x.shape))
             if needs[1]:
                 sums.parts[start] = np.dot(s[:, 0], product)
@@ -214,10 +214,10 @@ def rms_norm_backward(
             else:
                 np.multiply(g, s, product)
                 if w is not None:
-                    beside_row(np.multiply, product, factor, product)
+                    broadcast_row(np.multiply, product, factor, product)
             np.add(y, product, y)
 
-    by_rows(work, count, size, products=True)
+    row_blocks(work, count, size, products=True)
     return gx, sums.total().reshape(w.shape) if needs[1] else None
 
 
@@ -236,12 +236,12 @@ def group_norm(F: Any, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> An
 
     def work(start: int, stop: int) -> None:
         part = rows[start:stop]
-        with scratch(part.size, x.dtype) as memory:
+        with workspace(part.size, x.dtype) as memory:
             means[start:stop], rstds[start:stop] = row_moments(
                 part, eps, memory.reshape(part.shape)
             )
 
-    by_rows(work, count, size, products=True)
+    row_blocks(work, count, size, products=True)
     each = channels // groups
     scale = np.repeat(rstds.reshape(n, groups), each, 1)
     shift = np.repeat((means * rstds).reshape(n, groups), each, 1)
@@ -268,10 +268,10 @@ def group_norm_backward(
     def work(start: int, stop: int) -> None:
         x, g = x_rows[start:stop], g_rows[start:stop]
         sums[start:stop] = row_sums(g)
-        with scratch(x.size, x.dtype) as memory:
+        with workspace(x.size, x.dtype) as memory:
             dots[start:stop] = row_dots(g, x, memory.reshape(x.shape))
 
-    by_rows(work, *plane, products=True)
+    row_blocks(work, *plane, products=True)
     each = channels // groups
     r = np.repeat(rstd.reshape(n, groups), each, 1)
     m = np.repeat(means.reshape(n, groups), each, 1)

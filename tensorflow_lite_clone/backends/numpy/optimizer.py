@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.dispatch.table import override
 
 
@@ -52,12 +52,12 @@ def _updated(formula: Callable[..., object], lists: tuple[list, ...]) -> None:
     dtype = lists[0][0].dtype
 
     def work(start: int, stop: int) -> None:
-        with scratch(block, dtype) as memory:
+        with workspace(block, dtype) as memory:
             for place, i, size, blocks in pieces:
                 if start <= place < stop:
                     formula(i, memory[:size] if size else None, *blocks)
 
-    share(work, max(total, 1), tuning.optimizer_per_thread)
+    parallel_for(work, max(total, 1), tuning.optimizer_per_thread)
 
 
 def _fits(lists: tuple[list, ...], found_inf: Any, *numbers: Any) -> bool:

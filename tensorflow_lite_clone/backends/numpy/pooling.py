@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.backends.windows import Ints, padded_size, window_slices
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.table import override
@@ -34,7 +34,7 @@ def _in_blocks(generic: Callable[[np.ndarray], np.ndarray], x: np.ndarray) -> np
             result[block] = generic(x[block])
 
     blocks = -(-n // step) - 1
-    share(work, blocks, -(-tuning.pooling_per_thread * n // (step * max(size, result.size))))
+    parallel_for(work, blocks, -(-tuning.pooling_per_thread * n // (step * max(size, result.size))))
     return result
 
 
@@ -96,9 +96,9 @@ def max_pool_backward(
     def work(start: int, stop: int) -> None:
         needed = 0 if direct else int(np.prod(shape))
         with (
-            scratch(2 * needed, x.dtype) as memory,
-            scratch(2 * y[:step].size, np.dtype(np.bool_)) as flags,
-            scratch(y[:step].size, x.dtype) as part_of_g,
+            workspace(2 * needed, x.dtype) as memory,
+            workspace(2 * y[:step].size, np.dtype(np.bool_)) as flags,
+            workspace(y[:step].size, x.dtype) as part_of_g,
         ):
             memory[:needed] = -np.inf
             for begin in range(start, stop, step):
@@ -125,5 +125,5 @@ def max_pool_backward(
                 if not direct:
                     gx[block] = target[inside]
 
-    share(work, len(x), -(-tuning.pooling_per_thread * len(x) // x.size))
+    parallel_for(work, len(x), -(-tuning.pooling_per_thread * len(x) // x.size))
     return gx

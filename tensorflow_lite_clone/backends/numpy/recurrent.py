@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.dispatch.table import override
 
 #: ``(block, c, h)`` makes of a step's products the sigmoids or tanh of its gates and the new state.
@@ -112,7 +112,7 @@ def backward(
     order = slice(None, None, -1 if backwards else 1)
     # Steps are side by side in the memory of what the products read.
     gates = np.empty((4, size, steps, n), x.dtype)
-    with scratch(steps * size * n, x.dtype) as memory:
+    with workspace(steps * size * n, x.dtype) as memory:
         arriving = memory.reshape(steps, size, n)
         arriving[...] = gh[order].swapaxes(1, 2)
         to_h, to_c = slopes(arriving, gc.T, w_hh, kept, gates, order)
@@ -122,7 +122,7 @@ def backward(
         gx = np.empty((steps, n, width), x.dtype)
         np.matmul(gates.T, w_ih, out=gx.reshape(steps * n, width))
     if any(needs[1:4]):
-        with scratch(columns[1:].size, x.dtype) as memory:
+        with workspace(columns[1:].size, x.dtype) as memory:
             inputs = memory.reshape(columns.shape[1], steps, n)
             inputs[:, order] = columns[:-1].swapaxes(0, 1)
             gw = gates @ inputs.reshape(len(inputs), steps * n).T
@@ -134,7 +134,7 @@ def backward(
 def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice) -> tuple[Any, Any]:
     steps, size, n = gh.shape
     turned = w_hh.T
-    with scratch(6 * gh.size, gh.dtype) as memory:
+    with workspace(6 * gh.size, gh.dtype) as memory:
         # What the gradients of c' (for c, i, f and g) and of h (for o and c') are multiplied by
         factors = memory.reshape(steps, 6, size, n)
         blocks = kept[:-1]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy import few
-from tensorflow_lite_clone.backends.numpy.blocks import by_rows
+from tensorflow_lite_clone.backends.numpy import small_inputs
+from tensorflow_lite_clone.backends.numpy.blocks import row_blocks
 from tensorflow_lite_clone.backends.numpy.primitives.reductions import pick_last
 from tensorflow_lite_clone.backends.numpy.statistics import row_dots, row_sums
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
@@ -53,7 +53,7 @@ def exponentials(x: Any, y: Any, most: float) -> tuple[Any, Any]:
 @override("softmax", backend="numpy")
 def softmax(F: Any, x: Any, *, axis: int) -> Any:
     if x.size < tuning.small_elementwise:
-        return few.softmax(x, axis, False)
+        return small_inputs.softmax(x, axis, False)
     rows = _rows(x, axis)
     if rows is None:
         return NotImplemented
@@ -65,7 +65,7 @@ def softmax(F: Any, x: Any, *, axis: int) -> Any:
         sums, _ = exponentials(rows[start:stop], part, _MOST)
         np.multiply(part, np.divide(_ONE, sums, sums)[:, None], part)
 
-    by_rows(work, *rows.shape, products=True)
+    row_blocks(work, *rows.shape, products=True)
     return y
 
 
@@ -89,14 +89,14 @@ def softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
         np.subtract(g, row_dots(g, y, part)[:, None], part)
         np.multiply(part, y, part)
 
-    by_rows(work, *ys.shape, products=True)
+    row_blocks(work, *ys.shape, products=True)
     return gx
 
 
 @override("log_softmax", backend="numpy")
 def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
     if x.size < tuning.small_elementwise:
-        return few.softmax(x, axis, True)
+        return small_inputs.softmax(x, axis, True)
     rows = _rows(x, axis)
     if rows is None:
         return NotImplemented
@@ -113,7 +113,7 @@ def log_softmax(F: Any, x: Any, *, axis: int) -> Any:
         if top is None:
             part.clip(_LOWEST, _ZERO, part)  # which rounding may have passed
 
-    by_rows(work, *rows.shape, products=True)
+    row_blocks(work, *rows.shape, products=True)
     return y
 
 
@@ -138,7 +138,7 @@ def log_softmax_backward(F: Any, g: Any, y: Any, *, axis: int) -> Any:
         np.multiply(part, row_sums(g)[:, None], part)
         np.subtract(g, part, part)
 
-    by_rows(work, *ys.shape, products=True)
+    row_blocks(work, *ys.shape, products=True)
     return gx
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.blocks import ROW, by_rows
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
+from tensorflow_lite_clone.backends.numpy.blocks import ROW, row_blocks
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 
 _DOTS = 256  # elements of a row from which a call of BLAS a row is faster than a product of all
 
@@ -85,7 +85,7 @@ def channel_sums(x: Any, y: Any) -> tuple[Any, Any]:
             sums[start:stop] = row_sums(xs[start:stop])
             dots[start:stop] = np.vecdot(xs[start:stop], ys[start:stop])
 
-        by_rows(sum_rows, n * channels, size, least=1 << 19, products=True)
+        row_blocks(sum_rows, n * channels, size, least=1 << 19, products=True)
         return (
             np.add.reduce(sums.reshape(n, channels), 0, np.float64),
             np.add.reduce(dots.reshape(n, channels), 0, np.float64),
@@ -97,11 +97,11 @@ def channel_sums(x: Any, y: Any) -> tuple[Any, Any]:
         part = xs[start:stop]
         ones = np.ones(len(part), x.dtype)
         np.add(total, np.dot(ones, part), total)
-        with scratch(part.size, x.dtype) as memory:
+        with workspace(part.size, x.dtype) as memory:
             product = np.multiply(part, ys[start:stop], memory.reshape(part.shape))
             np.add(products, np.dot(ones, product), products)
 
-    by_rows(add_samples, n, channels * size, least=n * channels * size + 1)  # in one thread
+    row_blocks(add_samples, n, channels * size, least=n * channels * size + 1)  # in one thread
     return (
         np.add.reduce(total.reshape(channels, size), 1),
         np.add.reduce(products.reshape(channels, size), 1),
@@ -149,7 +149,7 @@ def scaled(x: Any, scale: Any, shift: Any | None, shape: tuple[int, ...]) -> Any
         if shift is not None:
             np.add(part, _part(shift, start, stop), part)
 
-    by_rows(work, *rows.shape, least=1 << 19)
+    row_blocks(work, *rows.shape, least=1 << 19)
     return out
 
 
@@ -162,12 +162,12 @@ def combined(g: Any, x: Any, a: Any, b: Any, c: Any, shape: tuple[int, ...]) -> 
 
     def work(start: int, stop: int) -> None:
         part = results[start:stop]
-        with scratch(part.size, x.dtype) as memory:
+        with workspace(part.size, x.dtype) as memory:
             other = memory.reshape(part.shape)
             np.multiply(gs[start:stop], _part(a, start, stop), part)
             np.multiply(xs[start:stop], _part(b, start, stop), other)
             np.add(part, other, part)
             np.add(part, _part(c, start, stop), part)
 
-    by_rows(work, *xs.shape)
+    row_blocks(work, *xs.shape)
     return out

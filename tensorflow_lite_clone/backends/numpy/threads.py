@@ -22,20 +22,20 @@ from tensorflow_lite_clone.core.flags import flags
 
 _busy = threading.Lock()  # held while work is shared: what it shares again stays in its thread
 _workers: list[_Worker] = []
-_of_blas: list[_Seated] = []
-_counting = threading.Lock()
-_asking = 0  # how many there are for whom BLAS has one thread
-_numbers_before: list[tuple[Any, int]] = []  # of threads that BLAS had
+_blas_affinities: list[_Affinity] = []
+_blas_lock = threading.Lock()
+_single_threaded = 0  # how many there are for whom BLAS has one thread
+_blas_counts: list[tuple[Any, int]] = []  # of threads that BLAS had
 
 
-class _Seated:
-    """A thread, by the number that the system has for it, that may be told where to run."""
+class _Affinity:
+    """The processors that a thread may run on, by the number that the system has for it."""
 
     def __init__(self, number: int) -> None:
         self._number = number
         self._processors: set[int] = set()
 
-    def stay_on(self, processors: set[int]) -> None:
+    def pin(self, processors: set[int]) -> None:
         if processors != self._processors:
             os.sched_setaffinity(self._number, processors)
             self._processors = processors
@@ -48,53 +48,53 @@ class _Worker:
         self.parts: SimpleQueue = SimpleQueue()
         thread = threading.Thread(target=self._serve, name="tlc", daemon=True)
         thread.start()
-        self.seat = _Seated(thread.native_id or 0)
+        self.affinity = _Affinity(thread.native_id or 0)
 
     def _serve(self) -> None:
         # Infinities and NaNs are no reason for a warning, see the backend; each thread has its own
         # say.
         np.seterr(all="ignore")
         while True:
-            work, start, stop, outcome = self.parts.get()
+            work, start, stop, latch = self.parts.get()
             try:
                 work(start, stop)
             except BaseException as error:
-                outcome.tell(error)
+                latch.set(error)
             else:
-                outcome.tell(None)
-            del work, outcome  # nothing is kept alive while there is nothing to do
+                latch.set(None)
+            del work, latch  # nothing is kept alive while there is nothing to do
 
 
-class _Outcome:
-    """What became of the parts of some work."""
+class _Latch:
+    """Counts the parts of some work that have ended, and keeps what they raised."""
 
     def __init__(self) -> None:
-        self._found: list[BaseException | None] = []
-        self._told: SimpleQueue = SimpleQueue()
+        self._errors: list[BaseException | None] = []
+        self._arrivals: SimpleQueue = SimpleQueue()
 
-    def tell(self, error: BaseException | None) -> None:
-        self._found.append(error)
-        self._told.put(None)
+    def set(self, error: BaseException | None) -> None:
+        self._errors.append(error)
+        self._arrivals.put(None)
 
-    def wait_for(self, parts: int) -> None:
+    def wait(self, parts: int) -> None:
         """Return, or raise what one raised, once all have ended: an interrupt waits for them too.
 
         Until then they write to memory that the caller would hand to others.
         """
         interrupt = None
-        while len(self._found) < parts:
+        while len(self._errors) < parts:
             try:
-                self._told.get(timeout=1)
+                self._arrivals.get(timeout=1)
             except Empty:  # an interrupt may have come between a word and its notice
                 continue
             except KeyboardInterrupt as error:
                 interrupt = error
-        for error in (interrupt, *self._found):
+        for error in (interrupt, *self._errors):
             if error is not None:
                 raise error
 
 
-def share(
+def parallel_for(
     work: Callable[[int, int], object], size: int, least: int, *, products: bool = False
 ) -> None:
     """Call ``work(start, stop)`` for parts that cover ``range(size)``, beside each other.
@@ -113,16 +113,16 @@ def share(
         while len(_workers) < parts - 1:
             _workers.append(_Worker())
         workers = _workers[: parts - 1]
-        outcome, given = _Outcome(), 0
+        latch, given = _Latch(), 0
         # Threads that BLAS may start have the processors that this thread has then: all of them.
-        with one_thread_each() if products else nullcontext(), _apart(workers):
+        with blas_single_threaded() if products else nullcontext(), _pinned(workers):
             try:
                 for worker, start, stop in zip(workers, ends, ends[1:]):
-                    worker.parts.put((work, start, stop, outcome))
+                    worker.parts.put((work, start, stop, latch))
                     given += 1
                 work(0, ends[0])
             finally:
-                outcome.wait_for(given)
+                latch.wait(given)
     finally:
         _busy.release()
 
@@ -139,7 +139,7 @@ _processor = _find_processor()
 
 
 @contextmanager
-def _apart(workers: list[_Worker]) -> Iterator[None]:
+def _pinned(workers: list[_Worker]) -> Iterator[None]:
     """Let this thread stay on its processor meanwhile, and each worker have others for itself.
 
     Threads wake each other for work and when it is done, and systems like to put the one woken
@@ -151,7 +151,7 @@ def _apart(workers: list[_Worker]) -> Iterator[None]:
     allowed = os.sched_getaffinity(0) if _processor is not None else set()
     try:
         if _processor is not None:
-            _spread(workers, allowed, _processor())
+            _pin_workers(workers, allowed, _processor())
         yield
     finally:
         if allowed:
@@ -159,40 +159,40 @@ def _apart(workers: list[_Worker]) -> Iterator[None]:
                 os.sched_setaffinity(0, allowed)
 
 
-def _spread(workers: list[_Worker], allowed: set[int], here: int) -> None:
+def _pin_workers(workers: list[_Worker], allowed: set[int], here: int) -> None:
     """Give threads their processors, of those that are `allowed`, if there are enough."""
     others = sorted(allowed - {here})
     if here not in allowed or len(others) < len(workers):
         return
     with suppress(OSError):  # a process may be kept from choosing
         for i, worker in enumerate(workers):
-            worker.seat.stay_on(set(others[i :: len(workers)]))
-        for thread in _of_blas:
-            thread.stay_on(set(others))
+            worker.affinity.pin(set(others[i :: len(workers)]))
+        for thread in _blas_affinities:
+            thread.pin(set(others))
         os.sched_setaffinity(0, {here})
 
 
-class one_thread_each(ContextDecorator):
+class blas_single_threaded(ContextDecorator):
     """BLAS has one thread meanwhile; afterwards as many as when the first that asks for it came.
 
     It takes 3 us.
     """
 
     def __enter__(self) -> None:
-        global _asking
-        with _counting:
-            if not _numbers_before:
+        global _single_threaded
+        with _blas_lock:
+            if not _blas_counts:
                 for library in _blas():
-                    _numbers_before.append((library, library.num_threads))
+                    _blas_counts.append((library, library.num_threads))
                     library.set_num_threads(1)
-            _asking += 1
+            _single_threaded += 1
 
     def __exit__(self, *error: object) -> None:
-        global _asking
-        with _counting:
-            _asking -= 1
-            while _numbers_before and not _asking:
-                library, number = _numbers_before.pop()
+        global _single_threaded
+        with _blas_lock:
+            _single_threaded -= 1
+            while _blas_counts and not _single_threaded:
+                library, number = _blas_counts.pop()
                 library.set_num_threads(number)
 
 
@@ -209,12 +209,12 @@ def _blas() -> list[Any]:
 
 def _forget() -> None:
     """A new process has none of its parent's threads."""
-    global _busy, _counting, _asking
-    _busy, _counting, _asking = threading.Lock(), threading.Lock(), 0
+    global _busy, _blas_lock, _single_threaded
+    _busy, _blas_lock, _single_threaded = threading.Lock(), threading.Lock(), 0
     _workers.clear()
-    _of_blas.clear()
+    _blas_affinities.clear()
 
 
-_of_blas += map(_Seated, blas_threads)
+_blas_affinities += map(_Affinity, blas_threads)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

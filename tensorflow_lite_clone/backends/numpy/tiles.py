@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.blocks import one_loop_a_row
+from tensorflow_lite_clone.backends.numpy.blocks import unbuffered_rows
 from tensorflow_lite_clone.backends.numpy.formulas import Node, Step, title_of
-from tensorflow_lite_clone.backends.numpy.scratch import scratch
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
+from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.core.flags import flags
 
 
@@ -140,7 +140,10 @@ class Chain:
             tiles = -((start - stop) // most)
             high = -((start - stop) // tiles)
             shape = (high, *self._axes[1:])
-            with scratch(high * width * len(self._slots), _BYTES) as memory, one_loop_a_row(width):
+            with (
+                workspace(high * width * len(self._slots), _BYTES) as memory,
+                unbuffered_rows(width),
+            ):
                 slots = [
                     memory[i * high * width :].view(kind)[: high * width].reshape(shape)
                     for i, kind in enumerate(self._slots)
@@ -153,7 +156,7 @@ class Chain:
                         *[slot[: last - first] for slot in slots],
                     )
 
-        share(part, rows, -(-self._least // width))
+        parallel_for(part, rows, -(-self._least // width))
 
 
 def _sources(parts: list[Any], space: dict[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.backends import float32_precision
 from tensorflow_lite_clone.core.flags import flags as _flags
 
 enabled = True

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tensorflow_lite_clone.core import float32_precision
+from tensorflow_lite_clone.backends import float32_precision
 
 
 class Library:

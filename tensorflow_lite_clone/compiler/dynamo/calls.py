@@ -131,7 +131,7 @@ def answer(
     shown: list[Any] = []
     for each in args:
         snapshot = look(each) if isinstance(each, Tensor) else None
-        shown.append(each if snapshot is None else snapshot.fake())
+        shown.append(each if snapshot is None else snapshot.meta())
     return function(*shown, **kwargs)
 
 

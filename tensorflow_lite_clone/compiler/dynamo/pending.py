@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.torch_function import disabled, plain_types
@@ -14,6 +15,8 @@ _STORAGE: Any = vars(Tensor)["_storage"]
 _EDGE: Any = vars(Tensor)["_edge"]
 _VIEW: Any = vars(Tensor)["_view"]
 _META = Device("meta")
+#: What makes the tensors without values on which calls are run to see what they give.
+FAKES = FakeTensorMode()
 
 
 class Snapshot(NamedTuple):
@@ -27,26 +30,30 @@ class Snapshot(NamedTuple):
     is_leaf: bool
 
     @classmethod
-    def of(cls, tensor: Tensor, device: Device | None = None) -> Snapshot:
-        """That of a tensor; with `device`, of one there for which it stands."""
+    def of(cls, tensor: Tensor) -> Snapshot:
+        """That of a tensor."""
         stride: Any = tensor.stride()
         return cls(
             tuple(tensor.shape),
             tuple(stride),
             tensor.dtype,
-            device or tensor.device,
+            tensor.device,
             tensor.requires_grad,
             tensor.is_leaf,
         )
 
-    def fake(self) -> Tensor:
-        """A tensor without values that looks like it."""
-        fake: Any = empty_strided(self.shape, self.stride, dtype=self.dtype, device=_META)
+    def meta(self) -> Tensor:
+        """A tensor on the meta device that looks like it."""
+        meta: Any = empty_strided(self.shape, self.stride, dtype=self.dtype, device=_META)
         if self.requires_grad:
-            fake.requires_grad_()
+            meta.requires_grad_()
             if not self.is_leaf:
-                fake = fake.clone()
-        return fake
+                meta = meta.clone()
+        return meta
+
+    def fake(self) -> FakeTensor:
+        """A tensor without values that looks like it."""
+        return FAKES.dress(self.meta(), self.device)
 
 
 class Promise:

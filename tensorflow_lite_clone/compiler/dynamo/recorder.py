@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 import weakref
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor
 from tensorflow_lite_clone.amp.autocast_mode import _enter_autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
@@ -23,8 +25,13 @@ from tensorflow_lite_clone.compiler.dynamo import calls
 from tensorflow_lite_clone.compiler.dynamo.ambient import Ambient, Surroundings, change
 from tensorflow_lite_clone.compiler.dynamo.callsite import site_of
 from tensorflow_lite_clone.compiler.dynamo.errors import Unsupported
-from tensorflow_lite_clone.compiler.dynamo.fakes import evaluate
-from tensorflow_lite_clone.compiler.dynamo.pending import Snapshot, Unsettled, pend, settle
+from tensorflow_lite_clone.compiler.dynamo.pending import (
+    FAKES,
+    Snapshot,
+    Unsettled,
+    pend,
+    settle,
+)
 from tensorflow_lite_clone.compiler.dynamo.steps import (
     Input,
     Segment,
@@ -180,13 +187,13 @@ class Recorder:
             for number, _ in enumerate(segment.new, first):
                 fakes[number] = looks[number].fake()
             versions = {number: fake._version for number, fake in fakes.items()}
-            devices = {number: look.device for number, look in looks.items()}
-            result, device = _evaluate(step, fakes, devices)
+            result = _evaluate(step, fakes)
         except Exception as error:
             segment.fakes = None  # which may have changed
-            return f"{type(error).__name__}: {error}"
+            cause = error.__cause__ or error
+            return f"{type(cause).__name__}: {cause}"
         written = any([fakes[number]._version != version for number, version in versions.items()])
-        reason = self._read_result(segment, step, result, device, fakes, written)
+        reason = self._read_result(segment, step, result, fakes, written)
         if reason is not None:
             segment.fakes = None
             return reason
@@ -199,7 +206,7 @@ class Recorder:
                 and number not in segment.waiting
             ]
             for number, snapshot in looks.items():
-                seen = Snapshot.of(fakes[number], snapshot.device)
+                seen = Snapshot.of(fakes[number])
                 if seen != snapshot:
                     step.changed.append((number, seen))
         names = self.sources.find(segment.new, caller)
@@ -222,14 +229,11 @@ class Recorder:
         """What stands for the values so far, made by the calls so far where that is not there."""
         if segment.fakes is None:
             fakes: dict[int, Any] = {}
-            devices: dict[int, Any] = {}
             for step in segment.path:
-                for number, given in step.inputs:
-                    fakes[number], devices[number] = given.snapshot.fake(), given.snapshot.device
+                fakes.update([(number, given.snapshot.fake()) for number, given in step.inputs])
                 if step.results is not None:
-                    result, _ = _evaluate(step, fakes, devices)
+                    result = _evaluate(step, fakes)
                     fakes.update([(number, _at(result, path)) for path, number in step.leaves])
-                    devices.update([(number, seen.device) for number, seen in step.fresh])
             segment.fakes = fakes
         return segment.fakes
 
@@ -238,7 +242,6 @@ class Recorder:
         segment: Segment,
         step: Step,
         result: Any,
-        device: Any,
         fakes: dict[int, Any],
         written: bool,
     ) -> str | None:
@@ -258,11 +261,11 @@ class Recorder:
             if number is None:
                 if leaf.requires_grad and leaf.is_leaf:
                     return "it makes a leaf that requires a gradient"
-                if type(leaf) is not Tensor or not leaf.is_meta:
+                if type(leaf) is not FakeTensor:
                     return "its result is no plain tensor"
                 number = numbers[id(leaf)] = count
                 fakes[number] = leaf
-                step.fresh.append((number, Snapshot.of(leaf, device)))
+                step.fresh.append((number, Snapshot.of(leaf)))
                 count += 1
             results.append(value(number))
             step.leaves.append((path, number))
@@ -379,17 +382,13 @@ def _advance(segment: Segment, step: Step) -> Any:
     return step.rebuild(iter(found))
 
 
-def _evaluate(step: Step, fakes: dict[int, Any], devices: dict[int, Any]) -> Any:
-    """What a call gives for fakes, and on which device."""
-    tensors: list[tuple[Tensor, Any]] = []
-
-    def fake(number: int) -> Any:
-        tensors.append((fakes[number], devices[number]))
-        return fakes[number]
-
-    args, kwargs = replaced((step.args, step.kwargs), fake)
-    with step.ambient.again():
-        return evaluate(step.form, step.target, args, kwargs, tensors)
+def _evaluate(step: Step, fakes: dict[int, Any]) -> Any:
+    """What a call gives for fakes."""
+    args, kwargs = replaced((step.args, step.kwargs), fakes.__getitem__)
+    function = getattr(Tensor, step.target) if step.form == "call_method" else step.target
+    with warnings.catch_warnings(), step.ambient.again():
+        warnings.simplefilter("ignore")  # the graph warns
+        return FAKES.run(function, args, kwargs)
 
 
 def _at(result: Any, path: tuple) -> Any:

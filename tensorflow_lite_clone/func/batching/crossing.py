@@ -14,10 +14,10 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import GraphNode, next_sequence_number
+from tensorflow_lite_clone.autograd.node import Passage
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
-from tensorflow_lite_clone.func.batching.words import announce
+from tensorflow_lite_clone.func.batching.words import warn_once
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -117,23 +117,16 @@ def _with_levels(backend: Any, levels: dict[int, int]) -> Any:
     return backend
 
 
-class Crossing(GraphNode):
+class Crossing(Passage):
     """The node of a step into or out of levels."""
 
-    __slots__ = ("back", "edges", "how", "saved")
+    __slots__ = ("back", "how")
 
-    makes_new_gradients = False
-    edges: tuple
-    saved: tuple
     how: str
     back: Any  # the gradient's step, as (step, its arguments)
 
     def name(self) -> str:
         return f"Vmap{self.how.capitalize()}Backward0"
-
-    @property
-    def next_functions(self) -> tuple:
-        return self.edges
 
     def gradients(self, grads: list, create_graph: bool, needed: Any = None) -> list:
         """The step back.
@@ -159,12 +152,8 @@ def _stepped(
     tensor = new_tensor(Storage(array, backend, (storage.root or storage) if shares else None))
     edge = current_edge(x)
     if edge is not None and mode.grad:
-        node = object.__new__(Crossing)
+        node = Crossing(tensor._storage, (edge,))
         node.how, node.back = how, back
-        node.edges, node.saved = (edge,), ()
-        node.backend = backend
-        node.shapes, node.dtypes = array.shape, array.dtype
-        node.sequence = next_sequence_number()
         tensor._edge = (node, 0)
     return tensor
 
@@ -261,7 +250,7 @@ class _Vmap(Interpreter):
         backends = [x._storage.backend for x in leaves if isinstance(x, Tensor)]
         number = max([backend.level for backend in backends if backend.batched])
         level = next(level for level in mode.mappings if level.number == number)
-        announce(function.__name__, level.size)
+        warn_once(function.__name__, level.size)
         columns = [
             leave(x, 0, level).unbind() if isinstance(x, Tensor) and differs_at(x, level) else x
             for x in leaves

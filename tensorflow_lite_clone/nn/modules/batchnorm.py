@@ -11,11 +11,10 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.lazy import LazyModuleMixin
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import (
-    Parameter,
     UninitializedBuffer,
     UninitializedParameter,
 )
-from tensorflow_lite_clone.ops.create.constructors import empty, ones, scalar_tensor, zeros
+from tensorflow_lite_clone.ops.create.constructors import ones, scalar_tensor, zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -58,14 +57,8 @@ class _NormBase(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        if affine:
-            self.weight = Parameter(empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-        if affine and bias:
-            self.bias = Parameter(empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self._register_empty("weight", num_features if affine else None, device, dtype)
+        self._register_empty("bias", num_features if affine and bias else None, device, dtype)
         if track_running_stats:
             self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype))
@@ -121,22 +114,6 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(
-            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
-        )
-
     def _count_batch(self) -> float:
         """The share of this batch in the running statistics."""
         if self.training and self.track_running_stats:

@@ -36,6 +36,8 @@ class _ConvNd(Module):
 
     weight: Tensor
     bias: Tensor | None
+    dimensions: ClassVar[int]
+    functional: ClassVar[Any]  # the function behind it
 
     def __init__(
         self,
@@ -54,6 +56,8 @@ class _ConvNd(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        if transposed and padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups:
@@ -82,10 +86,7 @@ class _ConvNd(Module):
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pads()
         self.weight = Parameter(empty(self._weight_shape(), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        self._register_empty("bias", out_channels if bias else None, device, dtype)
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:
@@ -135,10 +136,7 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """A convolution; `functional` is the function behind it."""
-
-    dimensions: ClassVar[int]
-    functional: ClassVar[Any]
+    """A convolution."""
 
     def __init__(
         self,
@@ -210,29 +208,6 @@ class Conv3d(_Conv):
 class _ConvTransposeNd(_ConvNd):
     """What transposed convolutions share; only zeros can be padded with."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: tuple[int, ...],
-        stride: tuple[int, ...],
-        padding: tuple[int, ...],
-        dilation: tuple[int, ...],
-        transposed: bool,
-        output_padding: tuple[int, ...],
-        groups: int,
-        bias: bool,
-        padding_mode: str,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        if padding_mode != "zeros":
-            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, transposed,
-            output_padding, groups, bias, padding_mode, device, dtype,
-        )  # fmt: skip
-
     def _output_padding(
         self,
         input: Tensor,
@@ -278,9 +253,6 @@ class _ConvTransposeNd(_ConvNd):
 
 class _ConvTranspose(_ConvTransposeNd):
     """The gradient of a convolution with respect to its input, as a layer."""
-
-    dimensions: ClassVar[int]
-    functional: ClassVar[Any]
 
     def __init__(
         self,

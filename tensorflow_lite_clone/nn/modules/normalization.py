@@ -9,8 +9,6 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules import _functions
 from tensorflow_lite_clone.nn.modules.module import Module
-from tensorflow_lite_clone.nn.parameter import Parameter
-from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
@@ -23,9 +21,8 @@ class _Affine(Module):
     bias: Tensor | None
 
     def _make(self, shape: Any, affine: bool, bias: bool, device: Any, dtype: Any) -> None:
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            value = Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, value)
+        self._register_empty("weight", shape if affine else None, device, dtype)
+        self._register_empty("bias", shape if affine and bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -84,10 +81,8 @@ class RMSNorm(Module):
         self.normalized_shape = tuple(shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        weight = None
-        if elementwise_affine:
-            weight = Parameter(empty(self.normalized_shape, device=device, dtype=dtype))
-        self.register_parameter("weight", weight)
+        shape = self.normalized_shape if elementwise_affine else None
+        self._register_empty("weight", shape, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

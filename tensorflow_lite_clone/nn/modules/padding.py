@@ -80,31 +80,25 @@ class ConstantPad3d(_ConstantPadNd):
     dimensions = 3
 
 
-class ZeroPad1d(ConstantPad1d):
+class _Zeros(_ConstantPadNd):
+    """Pads with zeros."""
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__(padding, 0.0)
+
+    extra_repr = _Pad.extra_repr
+
+
+class ZeroPad1d(_Zeros, ConstantPad1d):
     """Pads the last dimension with zeros."""
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
 
-    extra_repr = _Pad.extra_repr
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_Zeros, ConstantPad2d):
     """Pads the last two dimensions with zeros."""
 
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
 
-    extra_repr = _Pad.extra_repr
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_Zeros, ConstantPad3d):
     """Pads the last three dimensions with zeros."""
-
-    def __init__(self, padding: Any) -> None:
-        super().__init__(padding, 0.0)
-
-    extra_repr = _Pad.extra_repr
 
 
 class _ReflectionPadNd(_Pad):

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from tensorflow_lite_clone.nn.modules import hooks
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
 _PACKAGE = __name__.partition(".")[0]
@@ -207,6 +208,11 @@ class Registry:
                 )
             param = _announce(hooks.parameter_registration, self, name, param)
         self._parameters[name] = param
+
+    def _register_empty(self, name: str, shape: Any, device: Any, dtype: Any) -> None:
+        """Make a parameter of `shape` to be filled; without a shape reserve the name."""
+        value = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
+        self.register_parameter(name, value)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make `tensor` the module's buffer `name`: moved and saved with it, but not trained.

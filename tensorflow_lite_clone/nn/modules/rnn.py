@@ -81,8 +81,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for suffix in ("", "_reverse") if bidirectional else ("",):
                 for name, shape in self._shapes(layer).items():
-                    made = Parameter(empty(*shape, device=device, dtype=dtype))
-                    self.register_parameter(f"{name}_l{layer}{suffix}", made)
+                    self._register_empty(f"{name}_l{layer}{suffix}", shape, device, dtype)
                     self._flat_weights_names.append(f"{name}_l{layer}{suffix}")
         self.reset_parameters()
 
@@ -346,8 +345,7 @@ class RNNCellBase(Module):
         self.weight_ih = Parameter(empty(rows, input_size, device=device, dtype=dtype))
         self.weight_hh = Parameter(empty(rows, hidden_size, device=device, dtype=dtype))
         for name in ("bias_ih", "bias_hh"):
-            made = Parameter(empty(rows, device=device, dtype=dtype)) if bias else None
-            self.register_parameter(name, made)
+            self._register_empty(name, rows if bias else None, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

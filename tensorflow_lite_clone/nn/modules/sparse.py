@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.nn import init
@@ -14,13 +14,50 @@ from tensorflow_lite_clone.tensor import Tensor
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """A table of `num_embeddings` vectors, of which the row `padding_idx` is zero."""
+
+    weight: Tensor
+    num_embeddings: int
+    embedding_dim: int
+    padding_idx: int | None
+
+    def _make_weight(
+        self, given: Tensor | None, requires_grad: bool, device: Any, dtype: Any
+    ) -> None:
+        """Draw the table, or take the one that is given."""
+        shape = (self.num_embeddings, self.embedding_dim)
+        if given is None:
+            weight = empty(shape, device=device, dtype=dtype)
+            self.weight = Parameter(weight, requires_grad)
+            self.reset_parameters()
+        elif tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        else:
+            self.weight = Parameter(given, requires_grad)
+
+    def reset_parameters(self) -> None:
+        """Draw the table from N(0, 1); the padding row is zero."""
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            self.weight.data[self.padding_idx].fill_(0)
+
+    @classmethod
+    def _over(cls, embeddings: Tensor, **options: Any) -> Self:
+        """One over a given (num_embeddings, embedding_dim) table."""
+        if embeddings.ndim != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        return cls(*embeddings.shape, _weight=embeddings, **options)  # type: ignore[call-arg]
+
+
+class Embedding(_Table):
     """A table of `num_embeddings` vectors looked up by index: (...) -> (..., embedding_dim).
 
     `padding_idx` names a row that stays as it is; with `sparse` its gradient is sparse.
     """
-
-    weight: Tensor
 
     def __init__(
         self,
@@ -48,26 +85,7 @@ class Embedding(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            size = (num_embeddings, embedding_dim)
-            weight = empty(size, device=device, dtype=dtype)
-            self.weight = Parameter(weight, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Draw the table from N(0, 1); the padding row is zero."""
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self) -> None:
-        if self.padding_idx is not None:
-            self.weight.data[self.padding_idx].fill_(0)
+        self._make_weight(_weight, not _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
@@ -92,18 +110,13 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> Embedding:
         """An embedding over a given (num_embeddings, embedding_dim) table."""
-        if embeddings.ndim != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        return cls(
-            rows,
-            columns,
+        return cls._over(
+            embeddings,
             padding_idx=padding_idx,
             max_norm=max_norm,
             norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq,
             sparse=sparse,
-            _weight=embeddings,
             _freeze=freeze,
         )
 
@@ -122,15 +135,13 @@ class Embedding(Module):
         return text
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima (`mode`) over bags of rows of a table; see `functional.embedding_bag`.
 
     (N, length) -> (N, embedding_dim), or a flat list of indices with the `offsets` at which bags
     begin (`include_last_offset`: and where the last one ends). `padding_idx` names a row that does
     not count; with `sparse` (not for max) the gradient of the table is sparse.
     """
-
-    weight: Tensor
 
     def __init__(
         self,
@@ -158,28 +169,10 @@ class EmbeddingBag(Module):
                 raise AssertionError("padding_idx must be within num_embeddings")
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
-        if _weight is None:
-            size = (num_embeddings, embedding_dim)
-            self.weight = Parameter(empty(size, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise AssertionError(
-                    "Shape of weight does not match num_embeddings and embedding_dim"
-                )
-            self.weight = Parameter(_weight)
+        self._make_weight(_weight, True, device, dtype)
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-
-    def reset_parameters(self) -> None:
-        """Draw the table from N(0, 1); the padding row is zero."""
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self) -> None:
-        if self.padding_idx is not None:
-            self.weight.data[self.padding_idx].fill_(0)
 
     def forward(
         self,
@@ -215,18 +208,13 @@ class EmbeddingBag(Module):
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
         """Bags over a given (num_embeddings, embedding_dim) table."""
-        if embeddings.ndim != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        bag = cls(
-            rows,
-            columns,
+        bag = cls._over(
+            embeddings,
             max_norm=max_norm,
             norm_type=norm_type,
             scale_grad_by_freq=scale_grad_by_freq,
             mode=mode,
             sparse=sparse,
-            _weight=embeddings,
             include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )

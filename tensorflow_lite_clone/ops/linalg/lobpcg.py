@@ -8,7 +8,8 @@ requirements", 2002.
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.autograd.apply import apply, recording
+from tensorflow_lite_clone.autograd.apply import apply
+from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
@@ -96,7 +97,7 @@ def lobpcg(
     limit = 1000 if niter is None else niter
     bound = finfo(A.dtype).eps ** 0.5 if tol is None else tol
     up = largest is None or largest
-    with recording(False):
+    with no_grad():
         matrices = A.reshape(-1, size, size)
         starts = _starts(matrices, count) if X is None else X.reshape(-1, size, count)
         of_b = [B] * len(matrices) if B is None else B.expand(shape).reshape(-1, size, size)

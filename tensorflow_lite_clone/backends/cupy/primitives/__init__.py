@@ -9,8 +9,8 @@ import cupy
 import numpy as np
 from cupy.cuda import get_current_stream, runtime
 
-from tensorflow_lite_clone.backends.cupy import faults
-from tensorflow_lite_clone.backends.cupy.faults import check_range  # noqa: F401
+from tensorflow_lite_clone.backends.cupy import device_asserts
+from tensorflow_lite_clone.backends.cupy.device_asserts import check_range  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.gemm import matmul  # noqa: F401
 from tensorflow_lite_clone.backends.cupy.memory import pinned_copy
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
@@ -98,4 +98,4 @@ def asarray(obj: Any, /, *, dtype: Any = None) -> Any:
 
 
 def check_labels(labels: Any, classes: int, ignored: int) -> None:
-    faults.check_index(labels, 0, classes, faults.CLASS, ignored)
+    device_asserts.check_index(labels, 0, classes, device_asserts.CLASS, ignored)

@@ -16,7 +16,7 @@ import numpy as np
 from cupy.cuda import device
 from cupy_backends.cuda import libs  # likewise cuBLAS
 
-from tensorflow_lite_clone.backends.cupy.host import on_host, on_host_told
+from tensorflow_lite_clone.backends.cupy.host_fallback import on_host, on_host_with_warning
 from tensorflow_lite_clone.backends.numpy.primitives import factorizations as numpy_factorizations
 from tensorflow_lite_clone.backends.numpy.primitives import lu as numpy_lu
 from tensorflow_lite_clone.backends.numpy.primitives import solvers as numpy_solvers
@@ -149,8 +149,10 @@ def solve_triangular(a: Any, b: Any, *, upper: bool, unitriangular: bool) -> Any
 
 
 def ldl_factor(x: Any, *, hermitian: bool) -> tuple[Any, Any, Any]:
-    return on_host_told(_LDL, numpy_factorizations.ldl_factor, x, hermitian=hermitian)
+    return on_host_with_warning(_LDL, numpy_factorizations.ldl_factor, x, hermitian=hermitian)
 
 
 def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
-    return on_host_told(_LDL, numpy_factorizations.ldl_solve, ld, pivots, b, hermitian=hermitian)
+    return on_host_with_warning(
+        _LDL, numpy_factorizations.ldl_solve, ld, pivots, b, hermitian=hermitian
+    )

@@ -8,12 +8,12 @@ import cupy
 import numpy as np
 from cupy.cuda import MemoryPointer
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import device_asserts
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.convolution_layout import is_last
 from tensorflow_lite_clone.backends.cupy.gemm_plan import capturing
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
-from tensorflow_lite_clone.backends.cupy.transposition import rows_of_last
+from tensorflow_lite_clone.backends.cupy.layout_convert import to_row_major
 
 
 def as_strided(x: Any, shape: tuple, strides: tuple, offset: int = 0) -> Any:
@@ -60,7 +60,7 @@ _LARGE = 1 << 16  # bytes, from which a kernel copies faster than the runtime
 
 def copy(x: Any) -> Any:
     size = x.nbytes
-    if (made := rows_of_last(x)) is not None:
+    if (made := to_row_major(x)) is not None:
         return made
     if size < _LARGE or not x.flags.c_contiguous or x.data.ptr % 16:
         return x.copy(order="C")
@@ -113,7 +113,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
     if first and x.flags.c_contiguous and indices.dtype.char in "ilq":
         return _rows_at(x, indices)
     size = x.size if axis is None else x.shape[axis]
-    faults.check_index(indices, -size, size)
+    device_asserts.check_index(indices, -size, size)
     return x.take(indices, axis)
 
 
@@ -131,7 +131,7 @@ def _rows_at(x: Any, index: Any) -> Any:
     kernel(
         ceil_div(index.size, down), (across, down),
         x, rows, packs, cupy.ascontiguousarray(index), index.size, made,
-        faults.word(),
+        device_asserts.report(),
     )  # fmt: skip
     return made
 
@@ -147,7 +147,7 @@ def _expect_in_nothing(x: Any, index: Any) -> None:
 def getitem(x: Any, index: Any) -> Any:
     _expect_in_nothing(x, index)
     if type(index) is tuple and any([type(item) is cupy.ndarray for item in index]):
-        faults.check_items(x.shape, index)
+        device_asserts.check_items(x.shape, index)
         return _packed(x[index])
     if type(index) is cupy.ndarray and index.dtype.kind == "i" and index.ndim:
         return take(x, index, axis=0)
@@ -168,7 +168,7 @@ def write_at(x: Any, index: Any, value: Any) -> None:
             _fill(x, index.reshape((*index.shape, *(1,) * rest)), value)
             return
     _expect_in_nothing(x, index)
-    faults.check_items(x.shape, index)
+    device_asserts.check_items(x.shape, index)
     x[index] = value
 
 
@@ -188,4 +188,4 @@ def check_index(index: Any, size: int, dim: int, *, negative: bool = False) -> N
     """IndexError for any index into nothing; the device tells of what else is out of bounds."""
     if not size and index.size:
         raise IndexError(f"index is out of bounds for dimension {dim} with size 0")
-    faults.check_index(index, -size if negative else 0, size)
+    device_asserts.check_index(index, -size if negative else 0, size)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import device_asserts
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 
 _scatter_rows = Kernel("scatter.cu", "scatter_rows", params=("T", "A", "I", "HOW"))
@@ -67,7 +67,7 @@ def scatter_rows(
 
 
 def _combine(x: Any, index: Any, value: Any, how: str) -> None:
-    faults.check_items(x.shape, index)
+    device_asserts.check_items(x.shape, index)
     places = _places(x.shape, index if type(index) is tuple else (index,))
     if not isinstance(value, cupy.ndarray):
         value = cupy.full((), value, x.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy import faults
+from tensorflow_lite_clone.backends.cupy import device_asserts
 from tensorflow_lite_clone.backends.numpy.primitives.sorting import grid
 
 _BACKWARDS = slice(None, None, -1)
@@ -44,7 +44,7 @@ def sort(x: Any, *, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
     size = x.shape[axis]
-    faults.check_index(indices, -size, size)
+    device_asserts.check_index(indices, -size, size)
     return _found_along(x, indices, axis)
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import cupy
 
-from tensorflow_lite_clone.backends.cupy.host import on_host_told
+from tensorflow_lite_clone.backends.cupy.host_fallback import on_host_with_warning
 from tensorflow_lite_clone.backends.numpy.primitives import spectral as numpy_spectral
 
 _EIGENVALUES = "eigenvalues of general matrices"
 
 
 def eigen(x: Any) -> tuple[Any, Any]:
-    return on_host_told(_EIGENVALUES, numpy_spectral.eigen, x)
+    return on_host_with_warning(_EIGENVALUES, numpy_spectral.eigen, x)
 
 
 def eigenvalues(x: Any) -> Any:
-    return on_host_told(_EIGENVALUES, numpy_spectral.eigenvalues, x)
+    return on_host_with_warning(_EIGENVALUES, numpy_spectral.eigenvalues, x)
 
 
 def geqrf(x: Any) -> tuple[Any, Any]:

@@ -16,21 +16,21 @@ from __future__ import annotations
 import numpy as np
 
 from tensorflow_lite_clone.backends.numba.kernels.jit import kernel, loop
-from tensorflow_lite_clone.backends.numba.kernels.vectors import (
+from tensorflow_lite_clone.backends.numba.kernels.simd import (
+    GRADIENT_COLUMNS,
+    GRADIENT_ROWS,
     LANES,
-    PLACES,
     ROWS,
-    SLOPES,
     TILE,
-    add_pairs,
+    accumulate_sums,
+    add_outer_products,
     add_products,
-    add_totals,
-    gradient_of_zeros,
-    move,
-    move_every_second,
-    move_to_every_second,
-    put_tile,
-    tile_of,
+    broadcast_tile,
+    copy,
+    copy_from_stride_2,
+    copy_to_stride_2,
+    store_tile,
+    zero_gradient,
 )
 
 _ZERO = np.float32(0)
@@ -53,13 +53,13 @@ def _copy(target, i, put, source, j, take, count):
     """``target[i + n * put] = source[j + n * take]`` for `count` of them."""
     if put == take == 1:
         for n in range(0, count, LANES):
-            move(target, i + n, source, j + n, count - n)
+            copy(target, i + n, source, j + n, count - n)
     elif put == 1 and take == 2:
         for n in range(0, count, LANES):
-            move_every_second(target, i + n, source, j + 2 * n, count - n)
+            copy_from_stride_2(target, i + n, source, j + 2 * n, count - n)
     elif put == 2 and take == 1:
         for n in range(0, count, LANES):
-            move_to_every_second(target, i + 2 * n, source, j + n, count - n)
+            copy_to_stride_2(target, i + 2 * n, source, j + n, count - n)
     else:
         for n in range(count):
             target[i + n * put] = source[j + n * take]
@@ -122,11 +122,11 @@ def conv(start, stop, x, w, bias, y, weights, places, remainders, parts, split, 
             length = (images - 1) * plane + (rows - 1) * wide + columns
             for block in range(0, bias.size, ROWS):
                 for place in range(0, length, TILE):
-                    tile = tile_of(bias, block)
+                    tile = broadcast_tile(bias, block)
                     for k in range(first, first + count):
                         weight = weights[k] + block * step
                         tile = add_products(tile, w, weight, step, lines, places[k] + place)
-                    put_tile(tile, sums, block * room + place, room)
+                    store_tile(tile, sums, block * room + place, room)
             for i in range(images):
                 for output in range(outputs):
                     into = ((image + i) * outputs + output) * height * width + first_column
@@ -150,10 +150,10 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
     columns = g.shape[3]
     lines = np.zeros(len(remainders) * channels * most, np.float32)
     room = _whole((group - 1) * plane + band_rows * wide, LANES)
-    slopes = np.zeros(SLOPES * room, np.float32)  # zero between rows and images
+    slopes = np.zeros(GRADIENT_ROWS * room, np.float32)  # zero between rows and images
     images_in, slopes_in = x.reshape(x.size), g.reshape(g.size)
     flat_gw = gw.reshape(gw.size)
-    blocks = outputs // SLOPES
+    blocks = outputs // GRADIENT_ROWS
     for item in range(start, stop):
         part, share = item // shares, item % shares
         last = len(x) * (part + 1) // parts
@@ -168,8 +168,8 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
                     at = i * plane
                     _fill(lines, most, images_in, image + i, size, at, top, remainders, geometry)
                 for block in range(blocks * share // shares, blocks * (share + 1) // shares):
-                    output = block * SLOPES
-                    for number in range(min(SLOPES, g.shape[1] - output)):
+                    output = block * GRADIENT_ROWS
+                    for number in range(min(GRADIENT_ROWS, g.shape[1] - output)):
                         slopes[number * room + length : (number + 1) * room] = _ZERO
                         for i in range(images):
                             seen = ((image + i) * g.shape[1] + output + number) * g.shape[2] + top
@@ -178,9 +178,9 @@ def conv_backward_weight(start, stop, g, x, gw, places, remainders, shares, spli
                                 _copy(
                                     slopes, number * room + place, 1, slopes_in, source, 1, columns
                                 )
-                    for k in range(0, numbers, PLACES):
-                        tile = gradient_of_zeros()
+                    for k in range(0, numbers, GRADIENT_COLUMNS):
+                        tile = zero_gradient()
                         for j in range(0, length, LANES):
-                            tile = add_pairs(tile, slopes, j, room, lines, places, k, j)
+                            tile = add_outer_products(tile, slopes, j, room, lines, places, k, j)
                         at = (part * outputs + output) * numbers + k
-                        add_totals(tile, flat_gw, at, numbers)
+                        accumulate_sums(tile, flat_gw, at, numbers)

@@ -1,6 +1,6 @@
 """Maxima over windows, a line of them at a time: first down the columns, then along the line.
 
-Those of 2 x 2 side by side are done a vector of windows at a time (`quads`).
+Those of 2 x 2 side by side are done a vector of windows at a time (`maxpool2x2_simd`).
 Arrays are flat and places unsigned: to cut pieces out of arrays, and to ask whether an index is
 negative, costs more than a line's work.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tensorflow_lite_clone.backends.numba.kernels.jit import formula, kernel, loop
-from tensorflow_lite_clone.backends.numba.kernels.quads import put_gradient, put_largest
-from tensorflow_lite_clone.backends.numba.kernels.vectors import LANES
+from tensorflow_lite_clone.backends.numba.kernels.maxpool2x2_simd import store_gradient, store_max
+from tensorflow_lite_clone.backends.numba.kernels.simd import LANES
 
 _f = np.float32
 _at = np.uint64
@@ -25,11 +25,11 @@ def _larger(a, b):
 
 
 @loop
-def _is_four(size, count, geometry):
+def _is_2x2(size, count, geometry):
     """Whether windows are 2 x 2 side by side, and whole."""
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
-    four = kh == kw == sh == sw == 2 and ph == pw == 0 and dh == dw == 1
-    return four and 2 * count[0] <= size[0] and 2 * count[1] <= size[1]
+    is_2x2 = kh == kw == sh == sw == 2 and ph == pw == 0 and dh == dw == 1
+    return is_2x2 and 2 * count[0] <= size[0] and 2 * count[1] <= size[1]
 
 
 @loop
@@ -46,14 +46,14 @@ def max_pool(start, stop, x, y, size, count, geometry):
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
     height, width = size
     rows, columns = count
-    if _is_four(size, count, geometry):
+    if _is_2x2(size, count, geometry):
         for line_of_windows in range(start * rows, stop * rows):
             plane, row = line_of_windows // rows, line_of_windows % rows
             top = (plane * height + 2 * row) * width
             window = line_of_windows * columns
             for k in range(0, columns, LANES):
                 first = top + 2 * k
-                put_largest(y, window + k, x, first, first + width, columns - k)
+                store_max(y, window + k, x, first, first + width, columns - k)
         return
     line = np.full(max((columns - 1) * sw + (kw - 1) * dw + 1, width + pw), _LOWEST)
     for plane in range(start, stop):
@@ -94,18 +94,18 @@ def max_pool_backward(start, stop, g, x, y, gx, size, count, geometry):
     kh, kw, sh, sw, ph, pw, dh, dw = geometry
     height, width = size
     rows, columns = count
-    four = _is_four(size, count, geometry)
-    all_are_in_a_window = four and 2 * rows == height and 2 * columns == width
+    is_2x2 = _is_2x2(size, count, geometry)
+    all_are_in_a_window = is_2x2 and 2 * rows == height and 2 * columns == width
     for plane in range(start, stop):
         if not all_are_in_a_window:
             gx[plane * height * width : (plane + 1) * height * width] = 0
         for row in range(rows):
-            if four:
+            if is_2x2:
                 top = (plane * height + 2 * row) * width
                 window = (plane * rows + row) * columns
                 for k in range(0, columns, LANES):
                     first = top + 2 * k
-                    put_gradient(gx, g, window + k, x, first, first + width, columns - k)
+                    store_gradient(gx, g, window + k, x, first, first + width, columns - k)
                 continue
             line = row * sh - ph
             top, bottom = _inside(line, kh, dh, height)

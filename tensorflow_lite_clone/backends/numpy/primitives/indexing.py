@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.core.errors import size_error
 from tensorflow_lite_clone.core.shape import LARGEST_STORAGE, expect_storage
@@ -142,7 +142,7 @@ def copy(x: Any) -> Any:
     def part(start: int, stop: int) -> None:
         _copy_in_blocks(x[start:stop], out[start:stop])
 
-    share(part, len(x), max(tuning.shared_copy * len(x) // (2 * x.size), 1))
+    parallel_for(part, len(x), max(tuning.shared_copy * len(x) // (2 * x.size), 1))
     return out
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.native import NATIVE
-from tensorflow_lite_clone.backends.numpy.threads import share
+from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 
 _f32 = np.dtype(np.float32)
@@ -150,7 +150,7 @@ def _found(argument: Any, x: Any, keepdims: bool) -> Any:
         some = rows[start:stop]
         values[start:stop] = pick_last(some, argument(some, 1))
 
-    share(part, len(rows), tuning.extremes_per_thread // rows.shape[1])
+    parallel_for(part, len(rows), tuning.extremes_per_thread // rows.shape[1])
     return values.reshape((*x.shape[:-1], 1) if keepdims else x.shape[:-1])
 
 
