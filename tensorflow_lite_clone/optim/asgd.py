@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import narrowed, step, unless, widened, with_penalty
@@ -82,8 +82,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
     def _run_rule(
@@ -101,5 +100,4 @@ asgd = functional(
     ASGD,
     "params grads axs mus etas state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "lambd lr t0 alpha weight_decay",
 )

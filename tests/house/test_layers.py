@@ -26,6 +26,7 @@ LAYERS: list[set[str]] = [
     {"_absent", "_command", "core", "futures", "version"},
     {"_tensor_str", "dispatch", "torch_version"},
     {"trace"},
+    {"fuse"},
     {"kernels"},
     {"backends"},
     {"kernels.check", "kernels.listing", "storage"},
@@ -78,7 +79,7 @@ OUTSIDE = {
     "cupyx": ("backends.cupy",),
     "einops": ("utils.einops",),
     "numpy": (
-        "backends.numpy", "backends.numba", "backends.cupy", "backends.meta", "onnx",
+        "backends.numpy", "backends.numba", "backends.cupy", "backends.meta", "fuse", "onnx",
         "serialization", "utils.data", "utils.runs", "utils.tensorboard", "vision",
     ),
     "ml_dtypes": ("backends.numpy", "backends.cupy", "serialization"),
