@@ -346,13 +346,13 @@ V2 = {
 }  # fmt: skip
 
 
-def _scaled(width: float, depth: float, dropout: float, **kwargs: Any) -> EfficientNet:
+def _scaled(width: float, depth: float, dropout: float, /, **kwargs: Any) -> EfficientNet:
     """B0, wider and deeper."""
     setting = [MBConvConfig(*row, width_mult=width, depth_mult=depth) for row in B0]
     return EfficientNet(setting, **{"dropout": dropout, **kwargs})
 
 
-def _v2(size: str, dropout: float, **kwargs: Any) -> EfficientNet:
+def _v2(size: str, dropout: float, /, **kwargs: Any) -> EfficientNet:
     fused, separate = V2[size]
     setting = [
         *(FusedMBConvConfig(*row) for row in fused),
