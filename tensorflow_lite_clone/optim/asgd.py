@@ -90,9 +90,10 @@ class ASGD(Optimizer):
     ) -> None:
         steps = self._advance(states["step"])
         etas, mus = states["eta"], states["mu"]
+        schedule = {name: numbers.pop(name) for name in ("lr", "alpha", "t0")}
+        schedule["lambd"] = numbers["lambd"]
         rates = {"etas": self.host_values(etas), "mus": self.host_values(mus)}
         self.run(asgd_step, (params, grads, states["ax"]), {**rates, **numbers})
-        schedule = {name: numbers[name] for name in ("lr", "lambd", "alpha", "t0")}
         self.run_on_numbers(asgd_rates, etas, mus, steps=steps, **schedule)
 
 

@@ -61,7 +61,7 @@ LAYERS: list[set[str]] = [
     {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
     {"nn.parallel.distributed"},
     {"distributed.checkpoint", "distributed.pipelining"},
-    {"_dynamo", "_functorch", "compat"},
+    {"compat"},
     {"dropin"},
     {"__init__"},
     {"__main__", "dropin.path"},

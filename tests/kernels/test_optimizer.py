@@ -34,7 +34,7 @@ ADAMAX = options("Adamax", lr=0.01, **DECAY)
 RADAM = options("RAdam", lr=0.01, **DECAY)
 NADAM = options("NAdam", lr=0.01, products=0.4, **DECAY)
 RPROP = options("Rprop", step_sizes=(0.05, 0.3))
-ASGD = options("ASGD", lambd=0.01, weight_decay=0.1, etas=0.05, mus=0.25)
+ASGD = {"lambd": 0.01, "weight_decay": 0.1, "maximize": False, "etas": 0.05, "mus": 0.25}
 DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
 ADAM_LISTS, SGD_LISTS = ("x", "x", "x", "+"), ("x", "x", "x")
 
