@@ -8,8 +8,6 @@ import platform
 from tensorflow_lite_clone.ops.settings import get_num_threads
 from tensorflow_lite_clone.version import __version__
 
-__all__ = ["parallel_info", "show"]
-
 
 def show() -> str:
     """The versions of this package and of the libraries below it, in lines of text."""

@@ -8,8 +8,6 @@ from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["_flatten_dense_tensors", "_unflatten_dense_tensors"]
-
 # With these subclasses of Tensor say how they are pickled.
 _rebuild_tensor = _rebuild.rebuild_tensor
 _rebuild_tensor_v2 = _rebuild.rebuild_tensor_v2

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.compiler.signature import StaleError, UnstableError, UnsuitableError
-from tensorflow_lite_clone.compiler.state import Gradients, Surroundings
+from tensorflow_lite_clone.compiler.state import Gradients, GuardSet
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.cuda._pairs import Pair, flatten, saved_by
 from tensorflow_lite_clone.cuda.graphs import Numbers
@@ -17,7 +17,7 @@ from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
 class Captured:
-    """What the two kinds below share: inputs, surroundings, live numbers.
+    """What the two kinds below share: inputs, surroundings, dynamic scalars.
 
     `tensors` are the tensor arguments of the call that is captured. Those at the positions
     `pinned` are worked on where they lie, the others are copied into static memory. `trace` is
@@ -35,7 +35,7 @@ class Captured:
     ) -> None:
         self.function, self.backend, self.graphs = function, backend, backend.graphs
         self.trace, self.pinned = trace, pinned
-        self.surroundings = Surroundings(function, trace, backend)
+        self.guards = GuardSet(function, trace, backend)
         self.numbers = Numbers(self.graphs)
         self._leaves: list[Any] = []
         self._rebuild = flatten(call, self._leaves)
@@ -58,10 +58,10 @@ class Captured:
         for i, tensor, array in self.pins:
             if tensors[i] is not tensor or tensor._storage.array is not array:
                 return False
-        return self.surroundings.hold()
+        return self.guards.is_valid()
 
     def _capture(self, work: Callable[[], Any]) -> Trace:
-        """Run `work` under a trace, with live numbers, and check that it can be replayed."""
+        """Run `work` under a trace, with dynamic scalars, and check that it can be replayed."""
         trace = Trace()
         try:
             with self.numbers, trace:
@@ -78,21 +78,21 @@ class Captured:
             if i not in self.pinned and static._storage in trace.written:
                 raise UnstableError("it writes into an argument")
         read = {id(array) for array in trace.arrays()}
-        self.surroundings.check(self.numbers.numbers, read)
+        self.guards.check(self.numbers.numbers, read)
         # No graph holds an optimizer's state, so that nobody looks at its versions.
-        unseen = set().union(*[holder.storages() for holder in self.surroundings.holders])
+        unseen = set().union(*[guard.storages() for guard in self.guards.optimizer_guards])
         self.counted = [(root, count) for root, count in self.written if root not in unseen]
         return trace
 
     def undo(self) -> None:
         """After a capture that failed: the host's state as it was before."""
-        self.surroundings.restore()
+        self.guards.restore()
         for root, count in self.written:
             root.version -= count
         self.written = []
 
     def _refresh(self) -> None:
-        """Fill the cells of the live numbers; StaleError if the graph holds an old constant."""
+        """Fill the cells of the dynamic scalars; StaleError if the graph holds an old constant."""
         if self.numbers.numbers:
             values = self.numbers.read()
             if values is None:
@@ -112,7 +112,7 @@ class Step(Captured):
     def capture(self, pool: Any) -> None:
         """Capture it; nothing is executed. All host state is as after one call of the function."""
         leaves = dict(self.trace.leaves)
-        for tensor in (*self.surroundings.parameters(), *self.inputs):
+        for tensor in (*self.guards.parameters(), *self.inputs):
             if tensor._edge is not None and type(tensor._edge[0]) is Leaf:
                 leaves[id(tensor)] = tensor
         if any([leaf._grad is not None and leaf._grad.is_sparse for leaf in leaves.values()]):
@@ -136,13 +136,13 @@ class Step(Captured):
         trace = self._capture(work)
         if not trace.leaves.keys() <= leaves.keys():
             raise UnstableError("it uses other parameters than before")
-        self.gradients.settle()
+        self.gradients.finish()
         self._read_results(result)
         del result  # with its graph, if it has one
         self.keep += trace.arrays()
         self._launch = graph.launch
         self._copies = [
-            (i, self.graphs.copier(static._storage.array))
+            (i, self.graphs.copy_fn(static._storage.array))
             for i, static in enumerate(self.inputs)
             if i not in self.pinned
         ]
@@ -156,7 +156,7 @@ class Step(Captured):
         leaves: list[Any] = []
         self._result = flatten(result, leaves)
         arguments = {id(tensor): i for i, tensor in enumerate(self.inputs)}
-        outside = {id(tensor) for tensor in self.surroundings.parameters()}
+        outside = {id(tensor) for tensor in self.guards.parameters()}
         places: dict[int, int] = {}
         self._outputs: list[tuple[str, Any]] = []
         for place, leaf in enumerate(leaves):
@@ -169,20 +169,20 @@ class Step(Captured):
             else:
                 self._check_device(leaf)
                 places[id(leaf._storage.array)] = place
-                self._outputs.append(("new", self._taker(leaf._storage)))
+                self._outputs.append(("new", self._get_fn(leaf._storage)))
         # Most often there is one result, a tensor.
         alone = isinstance(result, Tensor) and self._outputs[0][0] == "new"
         self._only: Any = self._outputs[0][1] if alone else None
 
-    def _taker(self, storage: Storage) -> Callable[[], Any]:
+    def _get_fn(self, storage: Storage) -> Callable[[], Any]:
         """The function that gives a result of a replay in memory that is the caller's."""
         if self.graphs.on_host:  # where a replay may make it anew
-            return self._graph.taker(storage.array)
+            return self._graph.get_fn(storage.array)
         self.keep.append(storage)
-        return self.graphs.cloner(storage.array)
+        return self.graphs.clone_fn(storage.array)
 
     def fits(self, tensors: Sequence[Tensor]) -> bool:
-        return self.gradients.hold() and super().fits(tensors)
+        return self.gradients.is_valid() and super().fits(tensors)
 
     def run(self, tensors: Sequence[Tensor], first: bool = False) -> Any:
         """Replay it: one call of the function. `first`: the capture has done the host's part."""
@@ -236,7 +236,7 @@ class Differentiable(Captured):
         own = {id(tensor) for tensor in self.inputs}
         pair.parameters = tuple([leaf for key, leaf in trace.leaves.items() if key not in own])
         saved = saved_by([out for out in pair.outputs if isinstance(out, Tensor)])
-        others = (*pair.parameters, *self.surroundings.tensors(), *[pin[1] for pin in self.pins])
+        others = (*pair.parameters, *self.guards.tensors(), *[pin[1] for pin in self.pins])
         roots = {tensor._storage.root or tensor._storage for tensor in others}
         pair.watched = list(saved & roots)
         try:

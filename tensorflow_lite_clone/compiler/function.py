@@ -1,4 +1,4 @@
-"""A compiled function: which of its captured forms serves a call, and what else happens."""
+"""A compiled function: which of its captured variants serves a call, and what else happens."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tensorflow_lite_clone.compiler.signature import (
     StaleError,
     UnstableError,
     UnsuitableError,
+    global_state,
     signature,
-    surroundings,
 )
-from tensorflow_lite_clone.compiler.state import Surroundings
+from tensorflow_lite_clone.compiler.state import GuardSet
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.errors import CaptureError
@@ -36,10 +36,10 @@ from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 log = logging.getLogger("tensorflow_lite_clone.compile")
-LIMIT = 8  # captured forms of one function, as PyTorch's recompile_limit
-_SITES = 64  # kinds of calls of one function that are remembered
-_ATTEMPTS = 3  # to capture calls that look the same
-_NOWHERE = "it works on no device that captures"
+RECOMPILE_LIMIT = 8  # captured variants of one function, as PyTorch's recompile_limit
+_MAX_ENTRIES = 64  # kinds of calls of one function that are remembered
+_MAX_ATTEMPTS = 3  # to capture calls that look the same
+_NO_DEVICE = "it works on no device that captures"
 
 
 class _Inside(threading.local):
@@ -54,12 +54,12 @@ everyone: weakref.WeakSet[Any] = weakref.WeakSet()
 _capturing = locks.lock()
 
 
-class _Observed:
+class _Probe:
     """What a call without a graph has shown."""
 
     def __init__(self, function: Any, trace: Trace, tensors: list[Tensor]) -> None:
         self.trace = trace
-        self.surroundings = Surroundings(function, trace)
+        self.guards = GuardSet(function, trace)
         self.tensors = [weakref.ref(tensor) for tensor in tensors]
         self.mutated = {
             i
@@ -69,7 +69,7 @@ class _Observed:
         self.kind: type[Step] | type[Differentiable] = Step
         self.backend: Any = None
 
-    def judge(self, tensors: list[Tensor], result: Any) -> str | None:
+    def classify(self, tensors: list[Tensor], result: Any) -> str | None:
         """Find out what kind of function it is; why it cannot be captured, or None."""
         trace = self.trace
         if trace.refused is not None:
@@ -85,7 +85,7 @@ class _Observed:
         if len(able) > 1:  # a step of a device may look at numbers on the host
             able = [backend for backend in able if not backend.graphs.on_host]
         if not able:
-            return _NOWHERE
+            return _NO_DEVICE
         if len(able) > 1:
             return "it works on several devices"
         (self.backend,) = able
@@ -111,14 +111,14 @@ class _Observed:
         return None
 
 
-class _Site:
+class _CacheEntry:
     """Everything known of calls that look the same."""
 
-    __slots__ = ("attempts", "copied", "forms", "free", "mutated", "observed", "reason")
+    __slots__ = ("attempts", "copied", "variants", "free", "mutated", "observed", "reason")
 
     def __init__(self) -> None:
-        self.observed: list[_Observed] = []
-        self.forms: list[Any] = []  # captured, the last one used first
+        self.observed: list[_Probe] = []
+        self.variants: list[Any] = []  # captured, the last one used first
         self.free: set[int] = set()  # arguments that were seen to change
         self.reason: str | None = None  # why such calls are not captured any more
         self.attempts = 0
@@ -137,8 +137,8 @@ class Compiled:
         folder: Folder | None = None,
     ) -> None:
         self._function, self._fullgraph, self._folder = function, fullgraph, folder
-        self._limit = LIMIT if limit is None else limit
-        self._told: set[str] = set()
+        self._limit = RECOMPILE_LIMIT if limit is None else limit
+        self._logged: set[str] = set()
         self._lock = locks.reentrant_lock()
         self.reset()
         if not hasattr(function, "_parameters"):
@@ -147,8 +147,8 @@ class Compiled:
 
     def reset(self) -> None:
         """Forget everything that was captured."""
-        self._sites: dict[tuple, _Site] = {}
-        self._recent: tuple[tuple | None, _Site | None] = (None, None)  # of the last call
+        self._entries: dict[tuple, _CacheEntry] = {}
+        self._recent: tuple[tuple | None, _CacheEntry | None] = (None, None)  # of the last call
         self._steps: list[Step] = []  # they share a memory pool
         self._pool: Any = None
         self._last: Step | None = None
@@ -157,7 +157,7 @@ class Compiled:
         return self if owner is None else types.MethodType(self, owner)
 
     def __reduce__(self) -> Any:
-        return _itself, (self._function,)  # copies and pickles are not compiled
+        return _identity, (self._function,)  # copies and pickles are not compiled
 
     def __repr__(self) -> str:
         return f"<compiled {self._function!r}>"
@@ -169,137 +169,139 @@ class Compiled:
             return self._function(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
-            key = signature(args, kwargs, tensors), surroundings()
+            key = signature(args, kwargs, tensors), global_state()
         except UnsuitableError as error:
             return self._eagerly(str(error), args, kwargs)
         recent = self._recent
         if key == recent[0]:  # faster than to hash it
-            site = recent[1]
+            entry = recent[1]
         else:
-            site = self._sites.get(key)
-        if site is None:
-            site = self._new_site(key)
-        if recent[1] is not site:
-            self._recent = key, site
-        with self._lock:  # threads share the forms' memory
-            for form in site.forms:
-                if form.fits(tensors):
-                    if form.graphs.on_host and hooks.around_op:  # who would see nothing of a replay
+            entry = self._entries.get(key)
+        if entry is None:
+            entry = self._new_entry(key)
+        if recent[1] is not entry:
+            self._recent = key, entry
+        with self._lock:  # threads share the variants' memory
+            for variant in entry.variants:
+                if variant.fits(tensors):
+                    if variant.graphs.on_host and hooks.around_op:
                         break
-                    if form is not self._last and not self._turn_to(site, form):
+                    if variant is not self._last and not self._activate(entry, variant):
                         break
                     try:
-                        return form.run(tensors)
+                        return variant.run(tensors)
                     except StaleError:
-                        self._drop(site, form)
-                        form = None
+                        self._drop(entry, variant)
+                        variant = None
                     break
             else:
-                form = None
-        if form is not None or site.reason is not None:
+                variant = None
+        if variant is not None or entry.reason is not None:
             return self._function(*args, **kwargs)
-        return self._first(site, tensors, args, kwargs)
+        return self._capture_or_observe(entry, tensors, args, kwargs)
 
-    def _new_site(self, key: tuple) -> _Site:
-        """A site for calls that look like no other; forgets an old one if there are too many."""
-        sites = self._sites
-        if len(sites) >= _SITES:
-            self._tell(logging.WARNING, "its arguments are others at nearly every call")
-            old = next((old for old, site in sites.items() if not site.forms), None)
+    def _new_entry(self, key: tuple) -> _CacheEntry:
+        """An entry for calls that look like no other; forgets an old one if there are too many."""
+        entries = self._entries
+        if len(entries) >= _MAX_ENTRIES:
+            self._log_once(logging.WARNING, "its arguments are others at nearly every call")
+            old = next((old for old, entry in entries.items() if not entry.variants), None)
             if old is not None:
-                del sites[old]
-        site = sites[key] = _Site()
-        return site
+                del entries[old]
+        entry = entries[key] = _CacheEntry()
+        return entry
 
-    def _turn_to(self, site: _Site, form: Any) -> bool:
-        """Prepare for a form that was not the last; False if it cannot run now."""
-        if type(form) is Differentiable:
-            return not form.waits
+    def _activate(self, entry: _CacheEntry, variant: Any) -> bool:
+        """Prepare for a variant that was not the last; False if it cannot run now."""
+        if type(variant) is Differentiable:
+            return not variant.waits
         # Steps share memory: save from this one what the others have left there.
         for other in self._steps:
-            if other is not form:
-                other.gradients.move_out(form.gradients)
-        self._last = form
-        site.forms.remove(form)
-        site.forms.insert(0, form)
+            if other is not variant:
+                other.gradients.copy_out(variant.gradients)
+        self._last = variant
+        entry.variants.remove(variant)
+        entry.variants.insert(0, variant)
         return True
 
-    def _drop(self, site: _Site, form: Any) -> None:
-        site.forms.remove(form)
-        if form in self._steps:
-            self._steps.remove(form)
-        if form is self._last:
+    def _drop(self, entry: _CacheEntry, variant: Any) -> None:
+        entry.variants.remove(variant)
+        if variant in self._steps:
+            self._steps.remove(variant)
+        if variant is self._last:
             self._last = None
 
-    # -- calls that no form serves ------------------------------------------------------------
+    # -- calls that no variant serves ---------------------------------------------------------
 
-    def _first(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
+    def _capture_or_observe(
+        self, entry: _CacheEntry, tensors: list, args: tuple, kwargs: dict
+    ) -> Any:
         """Capture the call if one like it was observed, else observe it."""
         if saved_hooks or is_anomaly_enabled():
             return self._function(*args, **kwargs)
-        seen = next((seen for seen in site.observed if seen.surroundings.hold()), None)
-        if seen is None:
-            if len(site.observed) >= self._limit:
-                site.reason = "what it reads besides its arguments changes from call to call"
-                return self._eagerly(site.reason, args, kwargs)
-            return self._observe(site, tensors, args, kwargs)
-        outside = seen.outside(tensors)
+        probe = next((probe for probe in entry.observed if probe.guards.is_valid()), None)
+        if probe is None:
+            if len(entry.observed) >= self._limit:
+                entry.reason = "what it reads besides its arguments changes from call to call"
+                return self._eagerly(entry.reason, args, kwargs)
+            return self._observe(entry, tensors, args, kwargs)
+        outside = probe.outside(tensors)
         if outside is not None:
             return self._eagerly(outside, args, kwargs)
-        if seen.backend.graphs.on_host and hooks.around_op:
+        if probe.backend.graphs.on_host and hooks.around_op:
             return self._function(*args, **kwargs)
-        pinned = self._pins(site, seen, tensors)
-        if sum([len(other.forms) for other in self._sites.values()]) >= self._limit:
-            site.reason = (
+        pinned = self._pins(entry, probe, tensors)
+        if sum([len(other.variants) for other in self._entries.values()]) >= self._limit:
+            entry.reason = (
                 f"recompile_limit reached: {self._limit} forms of it were captured, and calls that "
                 "differ from them all are not captured any more"
             )
-            return self._eagerly(site.reason, args, kwargs)
+            return self._eagerly(entry.reason, args, kwargs)
         call = (args, kwargs)
-        form: Any = seen.kind(self._function, seen.backend, call, tensors, pinned, seen.trace)
+        variant: Any = probe.kind(self._function, probe.backend, call, tensors, pinned, probe.trace)
         try:
-            self._capture(form)
+            self._capture(variant)
         except UnstableError as error:
-            site.observed.remove(seen)
-            site.attempts += 1
-            if site.attempts < _ATTEMPTS:
-                return self._observe(site, tensors, args, kwargs)
-            site.reason = str(error)
-            return self._eagerly(site.reason, args, kwargs, error)
+            entry.observed.remove(probe)
+            entry.attempts += 1
+            if entry.attempts < _MAX_ATTEMPTS:
+                return self._observe(entry, tensors, args, kwargs)
+            entry.reason = str(error)
+            return self._eagerly(entry.reason, args, kwargs, error)
         except UnsuitableError as error:
-            site.reason = str(error)
-            return self._eagerly(site.reason, args, kwargs)
+            entry.reason = str(error)
+            return self._eagerly(entry.reason, args, kwargs)
         except Exception as error:
-            if not (isinstance(error, CaptureError) or site.copied):
+            if not (isinstance(error, CaptureError) or entry.copied):
                 # Copies of arguments lie elsewhere, and products on those must have run before.
-                site.observed.remove(seen)
-                site.copied, site.mutated = True, seen.mutated
-                return self._observe(site, tensors, args, kwargs)
-            site.reason = _why(error)
-            return self._eagerly(site.reason, args, kwargs, error)
-        site.forms.insert(0, form)
-        return form.run(tensors, first=True)
+                entry.observed.remove(probe)
+                entry.copied, entry.mutated = True, probe.mutated
+                return self._observe(entry, tensors, args, kwargs)
+            entry.reason = _reason_of(error)
+            return self._eagerly(entry.reason, args, kwargs, error)
+        entry.variants.insert(0, variant)
+        return variant.run(tensors, first=True)
 
-    def _capture(self, form: Any) -> None:
+    def _capture(self, variant: Any) -> None:
         if self._pool is None:
-            self._pool = form.graphs.pool()
+            self._pool = variant.graphs.pool()
         with _capturing:
             inside.active = True
             # Casts that are kept in a block around the call are no part of the graph.
             cache, autocast.cache = autocast.cache, {}
             try:
                 # What forward keeps for backward must outlive other replays: a pool of its own.
-                pool = self._pool if type(form) is Step else form.graphs.pool()
-                with self._recording(form.graphs):
-                    form.capture(pool)
+                pool = self._pool if type(variant) is Step else variant.graphs.pool()
+                with self._recording(variant.graphs):
+                    variant.capture(pool)
             except BaseException:
-                form.undo()
+                variant.undo()
                 raise
             finally:
                 inside.active, autocast.cache = False, cache
-        if type(form) is Step:
-            self._steps.append(form)
-            self._last = form
+        if type(variant) is Step:
+            self._steps.append(variant)
+            self._last = variant
 
     def _recording(self, graphs: Any) -> Any:
         """A context around a capture, which writes down what is captured if that is wanted."""
@@ -307,34 +309,34 @@ class Compiled:
             return nullcontext()
         return self._folder.recording(graphs, name_of(self._function))
 
-    def _pins(self, site: _Site, seen: _Observed, tensors: list) -> set[int]:
+    def _pins(self, entry: _CacheEntry, probe: _Probe, tensors: list) -> set[int]:
         """Which arguments a capture is to work on where they lie.
 
         Those that the function writes into; for a step also leaves, whose ``.grad`` it sets, and
         those that were the same tensor in both calls, until another one is given.
         """
-        pinned = set(seen.mutated)
-        if seen.kind is Step:
+        pinned = set(probe.mutated)
+        if probe.kind is Step:
             pinned |= {i for i, t in enumerate(tensors) if mode.grad and t._edge is not None}
-            for form in list(site.forms):
-                changed = {i for i, tensor, _ in form.pins if tensors[i] is not tensor} - pinned
+            for variant in list(entry.variants):
+                changed = {i for i, tensor, _ in variant.pins if tensors[i] is not tensor} - pinned
                 if changed:
-                    site.free |= changed
-                    self._drop(site, form)
-            if not site.copied:
-                same = {i for i, tensor in enumerate(tensors) if seen.tensors[i]() is tensor}
-                pinned |= same - site.free
+                    entry.free |= changed
+                    self._drop(entry, variant)
+            if not entry.copied:
+                same = {i for i, tensor in enumerate(tensors) if probe.tensors[i]() is tensor}
+                pinned |= same - entry.free
         return pinned
 
-    def _observe(self, site: _Site, tensors: list, args: tuple, kwargs: dict) -> Any:
+    def _observe(self, entry: _CacheEntry, tensors: list, args: tuple, kwargs: dict) -> Any:
         """Run the function as it is, and note what it does."""
         trace = Trace()
         call: Any = args, kwargs
-        if site.copied:
+        if entry.copied:
             leaves: list[Any] = []
             rebuild = flatten(call, leaves)
-            held = {id(tensors[i]) for i in site.mutated}
-            call = rebuild(iter([x if id(x) in held else _copied(x) for x in leaves]))
+            held = {id(tensors[i]) for i in entry.mutated}
+            call = rebuild(iter([x if id(x) in held else _copy_of(x) for x in leaves]))
         inside.active, inside.trace = True, trace
         try:
             with trace:
@@ -342,16 +344,16 @@ class Compiled:
             trace.add_roots(self._function, (*args, *kwargs.values()))
         finally:
             inside.active, inside.trace = False, None
-        seen = _Observed(self._function, trace, tensors)
-        site.reason = seen.judge(tensors, result)
-        if site.reason is None:
-            site.observed.append(seen)
-        elif site.reason is _NOWHERE:
-            self._tell(logging.DEBUG, site.reason)
+        probe = _Probe(self._function, trace, tensors)
+        entry.reason = probe.classify(tensors, result)
+        if entry.reason is None:
+            entry.observed.append(probe)
+        elif entry.reason is _NO_DEVICE:
+            self._log_once(logging.DEBUG, entry.reason)
         elif self._fullgraph:
-            raise RuntimeError(f"{self._name()} cannot be captured: {site.reason}")
+            raise RuntimeError(f"{self._name()} cannot be captured: {entry.reason}")
         else:
-            self._tell(logging.WARNING, site.reason)
+            self._log_once(logging.WARNING, entry.reason)
         return result
 
     # -- without a graph ----------------------------------------------------------------------
@@ -362,12 +364,12 @@ class Compiled:
         """Run the function as it is because of `reason`; RuntimeError with ``fullgraph=True``."""
         if self._fullgraph:
             raise RuntimeError(f"{self._name()} cannot be captured: {reason}") from error
-        self._tell(logging.WARNING, reason)
+        self._log_once(logging.WARNING, reason)
         return self._function(*args, **kwargs)
 
-    def _tell(self, level: int, reason: str) -> None:
-        if reason not in self._told:
-            self._told.add(reason)
+    def _log_once(self, level: int, reason: str) -> None:
+        if reason not in self._logged:
+            self._logged.add(reason)
             log.log(level, "%s runs eagerly: %s", self._name(), reason)
             if self._folder is not None:
                 self._folder.tell(self._name(), reason)
@@ -391,14 +393,14 @@ def runs_outside(module: Any) -> bool:
     return hasattr(type(module), "_around")
 
 
-def _why(error: Exception) -> str:
+def _reason_of(error: Exception) -> str:
     """The reason that an exception during a capture gives."""
     failed = capture.state.failed
     where = f" (in op '{failed}')" if failed and failed not in str(error) else ""
     return f"{type(error).__name__}: {error}{where}"
 
 
-def _copied(value: Any) -> Any:
+def _copy_of(value: Any) -> Any:
     """A copy of a tensor that takes part in no graph, where a capture would place it."""
     if not isinstance(value, Tensor) or value._edge is not None:
         return value
@@ -407,9 +409,9 @@ def _copied(value: Any) -> Any:
     if graphs is None:
         return value
     made = graphs.buffer(storage.array)
-    graphs.copier(made)(storage.array)
+    graphs.copy_fn(made)(storage.array)
     return new_tensor(Storage(made, storage.backend))
 
 
-def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+def _identity(function: Callable[..., Any]) -> Callable[..., Any]:
     return function

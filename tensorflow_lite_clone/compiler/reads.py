@@ -30,7 +30,7 @@ _NOT_OF_USE = frozenset(
 _FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
 
 
-def unchanged(now: Any, value: Any) -> bool:
+def is_unchanged(now: Any, value: Any) -> bool:
     """Whether a variable still holds what it did: the same object, or an equal plain value."""
     if now is value:
         return True
@@ -38,7 +38,7 @@ def unchanged(now: Any, value: Any) -> bool:
     return now.__class__ is kind and kind in SCALARS and bool(now == value)
 
 
-class _Values:
+class _ContainerGuard:
     """The values of a list or of a mapping's keys, and a quick look whether they are the same."""
 
     __slots__ = ("_ids", "_keys", "_owner", "values")
@@ -52,7 +52,7 @@ class _Values:
     def _now(self) -> list[Any]:
         return list(self._owner if self._keys is None else self._owner.values())
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         owner = self._owner
         if list(map(id, owner if self._keys is None else owner.values())) == self._ids:
             return self._keys is None or tuple(owner) == self._keys
@@ -60,7 +60,7 @@ class _Values:
             return False
         if self._keys is not None and tuple(owner) != self._keys:
             return False
-        return all(map(unchanged, self._now(), self.values))
+        return all(map(is_unchanged, self._now(), self.values))
 
     def restore(self) -> None:
         if self._keys is None:
@@ -70,7 +70,7 @@ class _Values:
             self._owner.update(zip(self._keys, self.values))
 
 
-class Reads:
+class ReadSet:
     """What functions read by name, as it is now; `modules` are those among it, with their parts.
 
     Followed are functions, lists, tuples, dicts, and of other objects the attributes that the code
@@ -82,7 +82,7 @@ class Reads:
         self.tensors: list[tuple[Tensor, Any, Any]] = []
         self._names: list[tuple[Any, str, Any]] = []
         self._cells: list[tuple[Any, Any]] = []
-        self._contents: list[_Values] = []
+        self._contents: list[_ContainerGuard] = []
         self._lengths: list[tuple[Any, int]] = []
         self._seen: dict[Any, Any] = {}
 
@@ -184,7 +184,7 @@ class Reads:
             self._lengths.append((value, len(value)))
             return
         if value.__class__ is not tuple:
-            self._contents.append(_Values(value))
+            self._contents.append(_ContainerGuard(value))
         for entry in list(value.values() if isinstance(value, dict) else value):
             self.value(entry, names, depth - 1)
 
@@ -195,24 +195,24 @@ class Reads:
 
     # -- whether it is the same ---------------------------------------------------------------
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether everything is as it was."""
         for tensor, array, edge in self.tensors:
             if tensor._storage.array is not array or tensor._edge is not edge:
                 return False
         for space, name, value in self._names:
             now = space.get(name, self)
-            if now is not value and not unchanged(now, value):
+            if now is not value and not is_unchanged(now, value):
                 return False
         for cell, value in self._cells:
             try:
                 now = cell.cell_contents
             except ValueError:
                 return False
-            if now is not value and not unchanged(now, value):
+            if now is not value and not is_unchanged(now, value):
                 return False
         for values in self._contents:
-            if not values.hold():
+            if not values.is_valid():
                 return False
         for value, length in self._lengths:  # noqa: SIM110  all() would cost more
             if len(value) != length:
@@ -222,23 +222,23 @@ class Reads:
     def check(self) -> None:
         """After a capture: UnsuitableError when it has changed what a replay cannot change."""
         for space, name, value in self._names:
-            if not unchanged(space.get(name, self), value):
+            if not is_unchanged(space.get(name, self), value):
                 raise UnsuitableError(f"it changes the variable '{name}'")
         for cell, value in self._cells:
-            if not unchanged(cell.cell_contents, value):
+            if not is_unchanged(cell.cell_contents, value):
                 raise UnsuitableError("it changes a variable of the function around it")
-        if not all([values.hold() for values in self._contents]):
+        if not all([values.is_valid() for values in self._contents]):
             raise UnsuitableError("it changes a list or dict")
 
     def restore(self) -> None:
         """Put back variables, attributes, and what was in lists and dicts."""
         for space, name, value in self._names:
-            if isinstance(space, dict) and not unchanged(space.get(name, self), value):
+            if isinstance(space, dict) and not is_unchanged(space.get(name, self), value):
                 space[name] = value
         for cell, value in self._cells:
             cell.cell_contents = value
         for values in self._contents:
-            if not values.hold():
+            if not values.is_valid():
                 values.restore()
 
 

@@ -47,7 +47,7 @@ def signature(args: tuple, kwargs: dict[str, Any], tensors: list[Tensor]) -> tup
     return tuple(parts)
 
 
-def surroundings() -> tuple:
+def global_state() -> tuple:
     """What a call depends on besides its arguments: modes and switches of the process."""
     return (
         mode.grad,

@@ -8,7 +8,7 @@ from operator import is_, itemgetter
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.compiler.reads import Reads, is_foreign, names_of, unchanged
+from tensorflow_lite_clone.compiler.reads import ReadSet, is_foreign, is_unchanged, names_of
 from tensorflow_lite_clone.compiler.signature import SCALARS, UnstableError, UnsuitableError
 from tensorflow_lite_clone.compiler.trace import Trace
 from tensorflow_lite_clone.core.torch_function import disabled
@@ -22,7 +22,7 @@ _TABLES = frozenset(vars(Module()))  # they change together with a module's attr
 _slot: Any = Tensor._storage  # the descriptor that the class below hides
 
 
-class _Watched(Tensor):
+class _ReadProbe(Tensor):
     """Stands in for a leaf's old gradient during a capture and notes whether anybody reads it."""
 
     __slots__ = ()
@@ -35,8 +35,8 @@ class _Watched(Tensor):
         return _slot.__get__(self)
 
 
-def _watched(tensor: Tensor) -> Tensor:
-    made = object.__new__(_Watched)
+def _read_probe(tensor: Tensor) -> Tensor:
+    made = object.__new__(_ReadProbe)
     _slot.__set__(made, tensor._storage)
     made._edge, made._view = tensor._edge, tensor._view
     vars(made)["was_read"] = False
@@ -54,25 +54,25 @@ class Gradients:
     def __init__(self, leaves: list[Tensor]) -> None:
         self._leaves = leaves
         self._before = [leaf._grad for leaf in leaves]
-        self._watched: list[Any] = [None if g is None else _watched(g) for g in self._before]
-        for leaf, g in zip(leaves, self._watched):
+        self._probes: list[Any] = [None if g is None else _read_probe(g) for g in self._before]
+        for leaf, g in zip(leaves, self._probes):
             leaf._grad = g
         self.absent: list[Tensor] = []
         self.kept: list[tuple[Tensor, Storage]] = []
         self.left: list[tuple[Tensor, Tensor | None]] = []
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Look at what the captured step left, and take the watches away."""
-        for leaf, before, watched in zip(self._leaves, self._before, self._watched):
+        for leaf, before, probe in zip(self._leaves, self._before, self._probes):
             after = leaf._grad
             if before is None:
                 self.absent.append(leaf)
                 if after is not None:
                     self.left.append((leaf, after))
                 continue
-            if watched.was_read:
+            if probe.was_read:
                 self.kept.append((leaf, before._storage))
-            if after is watched:
+            if after is probe:
                 leaf._grad = before
             elif after is None or _slot.__get__(after) is not before._storage:
                 self.left.append((leaf, after))
@@ -84,9 +84,9 @@ class Gradients:
 
     def forget(self) -> None:
         """Let go of what was there before, once nothing will be put back."""
-        self._before, self._watched = [], []
+        self._before, self._probes = [], []
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether the leaves are as a replay wants them."""
         for leaf in self.absent:
             if leaf._grad is not None:
@@ -97,7 +97,7 @@ class Gradients:
                 return False
         return True
 
-    def move_out(self, other: Gradients) -> None:
+    def copy_out(self, other: Gradients) -> None:
         """Copy what this step left, and `other` does not work on, out of the shared memory."""
         touched = {id(leaf) for leaf, _ in (*other.left, *other.kept)}
         for leaf, g in self.left:
@@ -106,7 +106,7 @@ class Gradients:
                 leaf._grad = wrap(backend.F.copy(g._storage.array), backend)
 
 
-class _Holder:
+class _OptimizerGuard:
     """The state of one optimizer: which tensors it keeps, and its groups' settings."""
 
     def __init__(self, optimizer: Optimizer, backend: Any) -> None:
@@ -163,7 +163,7 @@ class _Holder:
                 self.checks.append((group, getter, getter(group)))
             self.objects += [(group, n, group[n]) for n in frozen if n not in plain]
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         optimizer = self.optimizer
         if optimizer.state is not self.state or optimizer.param_groups is not self.groups:
             return False
@@ -228,31 +228,31 @@ def _is_live(group: dict[str, Any], name: str, live: list[Any]) -> bool:
     """Whether a live number is read from this setting: tried out by changing it for a moment."""
     value = group[name]
     if isinstance(value, tuple) and value and all([type(entry) is float for entry in value]):
-        trial: Any = tuple([_other(entry) for entry in value])
+        trial: Any = tuple([_perturbed(entry) for entry in value])
     elif type(value) is float or type(value) is int:
-        trial = _other(value)
+        trial = _perturbed(value)
     else:
         return False
     group[name] = trial
     try:
-        return any([number.consumed and _reads_otherwise(number) for number in live])
+        return any([number.consumed and _reads_differently(number) for number in live])
     finally:
         group[name] = value
 
 
-def _other(value: float) -> float:
+def _perturbed(value: float) -> float:
     changed = 0.37 * value + 0.11  # stays between 0 and 1 for what has to lie there
     return changed if changed != value else value + 1.0
 
 
-def _reads_otherwise(number: Any) -> bool:
+def _reads_differently(number: Any) -> bool:
     try:
         return bool(number.read() != float(number))
     except (ArithmeticError, ValueError):
         return True
 
 
-class _Attributes:
+class _AttributeGuard:
     """A module's attributes, or one of the dictionaries of its members, children and hooks."""
 
     def __init__(self, space: dict[str, Any], what: str = "") -> None:
@@ -260,11 +260,11 @@ class _Attributes:
         self.values = dict(space)
         self.what = what  # of a dictionary that must not change at all
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         space, values = self.space, self.values
         if space.keys() != values.keys():
             return False
-        return all([unchanged(space[name], value) for name, value in values.items()])
+        return all([is_unchanged(space[name], value) for name, value in values.items()])
 
     def check(self, read: set[int]) -> None:
         """UnsuitableError for changes other than to tensors that nobody has read (see `read`).
@@ -274,7 +274,7 @@ class _Attributes:
         space, values = self.space, self.values
         for name in {**values, **space}:
             now, value = space.get(name), values.get(name)
-            if unchanged(now, value):
+            if is_unchanged(now, value):
                 continue
             if self.what:
                 raise UnsuitableError(f"it replaces the {self.what} '{name}' of a module")
@@ -290,7 +290,7 @@ class _Attributes:
         self.space.update(self.values)
 
 
-class Surroundings:
+class GuardSet:
     """Everything a function reads besides its arguments, as far as it is known, before it runs.
 
     These are the attributes of the modules that `trace` has seen called, the leaves of graphs, what
@@ -299,14 +299,14 @@ class Surroundings:
     """
 
     def __init__(self, function: Any, trace: Trace, backend: Any = None) -> None:
-        self._reads = reads = Reads()
+        self._reads = reads = ReadSet()
         reads.modules.update(trace.modules)
         reads.function(function)
         for value in trace.callables:
             reads.function(value)
         for leaf in trace.leaves.values():
             reads.value(leaf, frozenset(), 0)
-        self._attributes: list[_Attributes] = []
+        self._attributes: list[_AttributeGuard] = []
         self.members: list[tuple[Tensor, Any, Any]] = []
         done: set[int] = set()
         while len(done) < len(reads.modules):  # their code may name others
@@ -315,7 +315,7 @@ class Surroundings:
                     done.add(key)
                     self._add(module)
         self._flatten()
-        self.holders = [_Holder(one, backend) for one in trace.optimizers.values()]
+        self.optimizer_guards = [_OptimizerGuard(one, backend) for one in trace.optimizers.values()]
 
     def _flatten(self) -> None:
         spaces = [attributes.space for attributes in self._attributes]
@@ -326,15 +326,15 @@ class Surroundings:
 
     def _add(self, module: Module) -> None:
         attributes = vars(module)
-        self._attributes.append(_Attributes(attributes))
+        self._attributes.append(_AttributeGuard(attributes))
         for what, table in (("parameter", "_parameters"), ("buffer", "_buffers")):
-            self._attributes.append(_Attributes(attributes[table], what))
+            self._attributes.append(_AttributeGuard(attributes[table], what))
             for tensor in attributes[table].values():
                 if tensor is not None:
                     self.members.append((tensor, tensor._storage.array, tensor._edge))
-        self._attributes.append(_Attributes(module._modules, "child"))
+        self._attributes.append(_AttributeGuard(module._modules, "child"))
         for table in CALL_TABLES:
-            self._attributes.append(_Attributes(attributes[table], "hook"))
+            self._attributes.append(_AttributeGuard(attributes[table], "hook"))
         forward: Any = module.forward
         own = not is_foreign(forward)
         names = names_of(type(module)) if own else frozenset()
@@ -350,8 +350,8 @@ class Surroundings:
     def parameters(self) -> list[Tensor]:
         """All tensors whose gradients the function may touch by name: members, optimizers'."""
         found = [member[0] for member in self.members]
-        for holder in self.holders:
-            for _, _, params in holder.params:
+        for guard in self.optimizer_guards:
+            for _, _, params in guard.params:
                 found += params
         return found
 
@@ -359,21 +359,21 @@ class Surroundings:
         """Members, and all tensors that are read by name."""
         return [kept[0] for kept in (*self.members, *self._reads.tensors)]
 
-    def hold(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether everything is as it was."""
         same = all(map(is_, chain.from_iterable(map(dict.values, self._spaces)), self._flat))
         if not same or any(self._empty) or list(map(len, self._spaces)) != self._lengths:
             # That was fast, but strict.
             for attributes in self._attributes:
-                if not attributes.hold():
+                if not attributes.is_valid():
                     return False
         for tensor, array, edge in self.members:
             if tensor._storage.array is not array or tensor._edge is not edge:
                 return False
-        if not self._reads.hold():
+        if not self._reads.is_valid():
             return False
-        for holder in self.holders:  # noqa: SIM110  all() would cost more
-            if not holder.hold():
+        for guard in self.optimizer_guards:  # noqa: SIM110  all() would cost more
+            if not guard.is_valid():
                 return False
         return True
 
@@ -386,13 +386,13 @@ class Surroundings:
             attributes.check(read)
         self._flatten()
         self._reads.check()
-        for holder in self.holders:
-            holder.check(live)
+        for guard in self.optimizer_guards:
+            guard.check(live)
 
     def restore(self) -> None:
         """Put back attributes, variables, lists and dicts, and optimizers' host values."""
         for attributes in self._attributes:
             attributes.restore()
         self._reads.restore()
-        for holder in self.holders:
-            holder.restore()
+        for guard in self.optimizer_guards:
+            guard.restore()

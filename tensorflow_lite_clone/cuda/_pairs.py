@@ -63,13 +63,13 @@ class Pair:
         self.graphs, self.pool = graphs, pool
         self.function = function
         self.inputs, self.parameters = list(inputs), tuple(parameters)
-        self.copies = [graphs.copier(x._storage.array) for x in inputs]
+        self.copies = [graphs.copy_fn(x._storage.array) for x in inputs]
         self.last: Any = None  # a weak reference to the context of the last call
         self.watched: list[Storage] = []  # that backward reads, and others may write
         self.allow_unused = allow_unused
         self.generation = 0  # how often forward has been replayed
         self.outputs: list[Any] = []
-        self.cloners: list[Callable[[], Any]] | None = None  # what returns copies of the outputs
+        self.clone_fns: list[Callable[[], Any]] | None = None  # what returns copies of the outputs
         self._differentiable: list[int] = []
         self._launch: list[Callable[[], None]] = []
 
@@ -108,7 +108,7 @@ class Pair:
             storage = output._storage
             array = self.graphs.buffer(storage.array)
             static = new_tensor(Storage(array, storage.backend))
-            self.grad_outputs.append((static, self.graphs.copier(array)))
+            self.grad_outputs.append((static, self.graphs.copy_fn(array)))
 
         def backward() -> None:
             nonlocal found
@@ -128,8 +128,8 @@ class Pair:
 
     def copy_outputs(self) -> None:
         """Let calls return copies of what the replay computes."""
-        self.cloners = [
-            self.graphs.cloner(out._storage.array)
+        self.clone_fns = [
+            self.graphs.clone_fn(out._storage.array)
             for out in self.outputs
             if isinstance(out, Tensor)
         ]
@@ -148,13 +148,13 @@ class Pair:
         self._launch[0]()
         self.generation += 1
         outputs = [out for out in self.outputs if isinstance(out, Tensor)]
-        if self.cloners is None:
+        if self.clone_fns is None:
             for out in outputs:
                 out._storage.bump()  # so that who has saved the last replay's value is told
             return tuple([new_tensor(out._storage) for out in outputs])
         return tuple([
             new_tensor(Storage(clone(), out._storage.backend))
-            for clone, out in zip(self.cloners, outputs)
+            for clone, out in zip(self.clone_fns, outputs)
         ])  # fmt: skip
 
     def replay_backward(self, given: dict[int, Tensor]) -> list:

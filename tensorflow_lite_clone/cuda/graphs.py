@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.core import dynamic_scalar
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.cuda._pairs import graphs_of, make_graphed_callables
 
@@ -34,21 +34,21 @@ def graph_pool_handle() -> Any:
     return graphs_of().pool()
 
 
-class Numbers(live.Recorder):
-    """The live numbers of one capture (learning rates, say), and the cells they are read from."""
+class Numbers(dynamic_scalar.Recorder):
+    """The dynamic scalars of one capture (learning rates, say), and where they are read from."""
 
     def __init__(self, graphs: Any) -> None:
         self._cells = graphs.cells()
-        self._outer: live.Recorder | None = None
-        self.numbers: list[live.LiveNumber] = []
+        self._outer: dynamic_scalar.Recorder | None = None
+        self.numbers: list[dynamic_scalar.DynamicScalar] = []
 
     def __enter__(self) -> Numbers:
         self._thread = threading.get_ident()
-        self._outer, live.recorder = live.recorder, self
+        self._outer, dynamic_scalar.recorder = dynamic_scalar.recorder, self
         return self
 
     def __exit__(self, *exception: object) -> None:
-        live.recorder = self._outer
+        dynamic_scalar.recorder = self._outer
 
     def number(self, read: Callable[[], float]) -> float:
         """A live number with the next cell; it is filled before the work that reads it runs.
@@ -57,7 +57,7 @@ class Numbers(live.Recorder):
         """
         if threading.get_ident() != self._thread:
             return read()
-        made = live.LiveNumber(read, self._cells.new())
+        made = dynamic_scalar.DynamicScalar(read, self._cells.new())
         self.numbers.append(made)
         return made
 

@@ -23,20 +23,6 @@ from tensorflow_lite_clone.distributed.nn import functional
 from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = [
-    "all_gather_tensor",
-    "all_gather_tensor_autograd",
-    "all_reduce",
-    "all_reduce_coalesced",
-    "all_to_all_single",
-    "all_to_all_single_autograd",
-    "broadcast",
-    "permute_tensor",
-    "reduce_scatter_tensor",
-    "reduce_scatter_tensor_autograd",
-    "wait_tensor",
-]
-
 _OPS = {op.name.lower(): op for op in ReduceOp}
 
 

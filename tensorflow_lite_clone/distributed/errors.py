@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DistBackendError", "DistError", "DistNetworkError", "DistStoreError"]
-
 
 class DistError(RuntimeError):
     """Something went wrong between processes."""

@@ -25,8 +25,6 @@ from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import Chi
 from tensorflow_lite_clone.distributed.errors import DistError
 from tensorflow_lite_clone.multiprocessing._folder import TemporaryFolder
 
-__all__ = ["get_args_parser", "main", "run"]
-
 
 class _Parser(argparse.ArgumentParser):
     """Options are spelled with dashes or underscores; ``PET_NNODES`` is the default of one."""

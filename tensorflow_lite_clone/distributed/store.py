@@ -18,8 +18,6 @@ from datetime import timedelta
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.errors import DistStoreError
 
-__all__ = ["FileStore", "HashStore", "PrefixStore", "Store"]
-
 _MILLISECOND = timedelta(milliseconds=1)
 
 

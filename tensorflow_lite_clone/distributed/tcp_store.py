@@ -22,8 +22,6 @@ from typing import Any
 from tensorflow_lite_clone.distributed.errors import DistNetworkError, DistStoreError
 from tensorflow_lite_clone.distributed.store import HashStore, Store, encoded, text
 
-__all__ = ["TCPStore"]
-
 HELLO = b"tlc store 1\n"
 #: A message may have so many bytes, and so many parts.
 LARGEST, MOST = 1 << 28, 1 << 16

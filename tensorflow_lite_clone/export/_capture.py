@@ -43,7 +43,7 @@ from tensorflow_lite_clone.utils._pytree import tree_map
 
 _META = Device("meta")
 Handler = Callable[..., Any]
-#: Functions that are more, or less, than the operation of their name: see `_functions`.
+#: Functions that are more, or less, than the operation of their name, by that or by their own.
 handlers: dict[str, Handler] = {}
 #: How an operation is run whose results' shapes depend on values.
 data_dependent_runs: dict[str, Callable[..., Any]] = {}
@@ -435,7 +435,7 @@ class Capture(TorchFunctionMode):
             return self.emit(func.default, args, kwargs) if found is None else self.emit_call(found)
         full = resolve_name(func) or ""
         name = operation_name(full)
-        handler = handlers.get(name)
+        handler = handlers.get(full) or handlers.get(name)
         if handler is not None:
             return handler(self, *args, **kwargs)
         if full.endswith((".__get__", ".__set__", ".__delete__")) or name in _DIRECT:

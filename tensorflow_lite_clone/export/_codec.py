@@ -1,42 +1,42 @@
-"""Exported programs as values of JSON and tensors, and back."""
+"""Exported programs as values of JSON and tensors, and back.
+
+What JSON has no form for is an object of one entry: the name of a form, with what the form makes
+the value of, see `_FORMS`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import operator
 import sys
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor
 from tensorflow_lite_clone.core import dtypes, strides
-from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.device import Device, Layout, strided
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
-from tensorflow_lite_clone.export._capture import note as noted
+from tensorflow_lite_clone.core.strides import MemoryFormat
+from tensorflow_lite_clone.export import graph_signature
+from tensorflow_lite_clone.export._capture import note
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import wrap_with_autocast, wrap_with_set_grad_enabled
-from tensorflow_lite_clone.export._sizes import Symbol, int_oo
-from tensorflow_lite_clone.export._symbolic import SymBool, SymFloat, SymInt
+from tensorflow_lite_clone.export._sizes import Infinity, Symbol, int_oo
+from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.export.exported_program import (
     ExportedProgram,
     ModuleCallEntry,
     ModuleCallSignature,
 )
 from tensorflow_lite_clone.export.graph_signature import (
-    ConstantArgument,
     ExportGraphSignature,
     InputKind,
-    InputSpec,
     OutputKind,
-    OutputSpec,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
 )
 from tensorflow_lite_clone.fx import Graph, GraphModule, Node
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -48,21 +48,14 @@ from tensorflow_lite_clone.utils import _pytree
 
 #: Functions of graphs that are no operations, by their names.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f"operator.{function.__name__}": function
-    for function in (
-        operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg,
-        operator.truediv, operator.pow, operator.getitem, operator.lt, operator.le, operator.gt,
-        operator.ge, operator.eq, operator.ne,
-    )
-}  # fmt: skip
-_FUNCTIONS["torch.sym_float"] = sym_float
-_FUNCTIONS["wrap_with_set_grad_enabled"] = wrap_with_set_grad_enabled
-_FUNCTIONS["wrap_with_autocast"] = wrap_with_autocast
-_NAMES = {function: name for name, function in _FUNCTIONS.items()}
-_ARGUMENTS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument)
+    f"operator.{name}": getattr(operator, name)
+    for name in "add sub mul floordiv mod neg truediv pow getitem lt le gt ge eq ne".split()
+} | {
+    "torch.sym_float": sym_float,
+    "wrap_with_set_grad_enabled": wrap_with_set_grad_enabled,
+    "wrap_with_autocast": wrap_with_autocast,
 }
+_NAMES = {function: name for name, function in _FUNCTIONS.items()}
 #: Containers that a tree may be made of, by their names in files.
 _CONTAINERS: dict[str, Any] = {
     "tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict, "deque": deque,
@@ -75,98 +68,52 @@ named_containers: dict[str, type] = {}
 # -- values ----------------------------------------------------------------------------------------
 
 
-def _encoded(value: Any) -> Any:
-    """An argument of a call; ValueError for one that has no form in a file."""
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else {"float": str(value)}
-    if isinstance(value, Node):
-        return {"node": value.name}
-    if isinstance(value, (list, tuple)):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return {kind: [_encoded(each) for each in value]}
-    if isinstance(value, dict):
-        return {"dict": [[_encoded(key), _encoded(each)] for key, each in value.items()]}
-    if isinstance(value, DType):
-        return {"dtype": str(value).rpartition(".")[2]}
-    if isinstance(value, Device):
-        return {"device": str(value)}
-    if isinstance(value, complex):
-        return {"complex": [value.real, value.imag]}
-    if isinstance(value, slice):
-        return {"slice": [_encoded(each) for each in (value.start, value.stop, value.step)]}
-    name = str(value).rpartition(".")[2]
-    if name in _CONSTANTS and _CONSTANTS[name] is value:
-        return {"constant": name}
-    raise ValueError(f"torch.export.save: {value!r} ({type(value)}) has no form in a file")
+class _Form(NamedTuple):
+    """How values of a type are written: `parts` has forms itself, `make` makes the value of it."""
+
+    type: type
+    parts: Callable[[Any], Any]
+    make: Callable[[Any], Any]
 
 
-_CONSTANTS = {
-    name: getattr(strides, name)
-    for name in ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-} | {"strided": Tensor.layout.fget(empty_strided((), ()))}  # type: ignore[attr-defined]
+def _record(kind: Any) -> _Form:
+    """The form of a dataclass or named tuple."""
+    is_tuple = hasattr(kind, "_fields")
+    names = kind._fields if is_tuple else [each.name for each in dataclasses.fields(kind)]
+    return _Form(kind, lambda value: [getattr(value, name) for name in names],
+                 lambda parts: kind(*parts))  # fmt: skip
 
 
-def _decoded(value: Any, nodes: dict[str, Node]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    ((kind, content),) = value.items()
-    if kind == "node":
-        return nodes[content]
-    if kind in ("list", "tuple"):
-        items = [_decoded(each, nodes) for each in content]
-        return items if kind == "list" else tuple(items)
-    if kind == "dict":
-        return {_decoded(key, nodes): _decoded(each, nodes) for key, each in content}
-    if kind == "slice":
-        return slice(*[_decoded(each, nodes) for each in content])
-    simple: dict[str, Callable[[Any], Any]] = {
-        "float": float, "device": Device, "complex": lambda parts: complex(*parts),
-        "dtype": lambda name: getattr(dtypes, "bool_" if name == "bool" else name),
-        "constant": _CONSTANTS.__getitem__,
-    }  # fmt: skip
-    return simple[kind](content)
+def _last_name(value: Any) -> str:
+    """``float32`` of ``torch.float32``."""
+    return str(value).rpartition(".")[2]
 
 
-# -- trees -----------------------------------------------------------------------------------------
-
-
-def _encoded_spec(spec: Any) -> Any:
-    if spec.is_leaf():
-        return "*"
-    children = [_encoded_spec(child) for child in spec.children()]
-    kind = spec.type
-    names = {each: name for name, each in (_CONTAINERS | named_containers).items()}
-    if kind is namedtuple:
+def _tree_parts(spec: Any) -> list[Any]:
+    if spec.type is namedtuple:
         cls = spec.context
-        where = [cls.__module__, cls.__qualname__, *cls._fields]
-        return {"type": "namedtuple", "context": where, "children": children}
-    if kind not in names:
+        return ["namedtuple", [cls.__module__, cls.__qualname__, *cls._fields], spec.children()]
+    names = {each: name for name, each in (_CONTAINERS | named_containers).items()}
+    if spec.type not in names:
         raise ValueError(
-            f"torch.export.save: no name in files is known for {kind}; register the class with "
-            "torch.export.register_dataclass(cls, serialized_type_name=...)"
+            f"torch.export.save: no name in files is known for {spec.type}; register the class "
+            "with torch.export.register_dataclass(cls, serialized_type_name=...)"
         )
-    context = None if kind is defaultdict else _encoded(spec.context)
-    if kind is defaultdict:
-        context = _encoded(spec.context[1])
-    return {"type": names[kind], "context": context, "children": children}
+    context = spec.context if spec.type is not defaultdict else [None, spec.context[1]]
+    return [names[spec.type], context, spec.children()]
 
 
-def _decoded_spec(value: Any) -> Any:
-    if value == "*":
-        return _pytree.LeafSpec()
-    children = [_decoded_spec(child) for child in value["children"]]
-    if value["type"] == "namedtuple":
-        return _pytree.TreeSpec(namedtuple, _named_tuple(*value["context"]), children)
-    kind = _CONTAINERS.get(value["type"]) or named_containers.get(value["type"])
+def _tree(parts: Any) -> _pytree.TreeSpec:
+    name, context, children = parts
+    if name == "namedtuple":
+        return _pytree.TreeSpec(namedtuple, _named_tuple(*context), children)
+    kind = _CONTAINERS.get(name) or named_containers.get(name)
     if kind is None:
         raise RuntimeError(
-            f"torch.export.load: the arguments have a container named {value['type']!r}; register "
-            "its class with torch.export.register_dataclass before loading"
+            f"torch.export.load: the arguments have a container named {name!r}; register its class "
+            "with torch.export.register_dataclass before loading"
         )
-    context = _decoded(value["context"], {})
-    return _pytree.TreeSpec(kind, [None, context] if kind is defaultdict else context, children)
+    return _pytree.TreeSpec(kind, context, children)
 
 
 def _named_tuple(module: str, name: str, *fields: str) -> Any:
@@ -175,6 +122,82 @@ def _named_tuple(module: str, name: str, *fields: str) -> Any:
     if isinstance(found, type) and getattr(found, "_fields", None) == fields:
         return found
     return namedtuple(name.rpartition(".")[2], fields)  # noqa: PYI024
+
+
+def _note_parts(fake: FakeTensor) -> list[Any]:
+    hints = list(fake._storage.array.shape)
+    facts = [fake.dtype, list(fake.stride()), fake.device, fake.requires_grad]
+    return [*facts, hints, list(fake.shape)]
+
+
+def _note(parts: Any) -> FakeTensor:
+    dtype, strides, device, requires_grad, hints, sizes = parts
+    tensor = empty_strided(hints, strides, dtype=dtype, device="meta")
+    return note(tensor, tuple.__new__(Size, sizes), device, requires_grad)
+
+
+_MEMORY_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
+_FORMS = {
+    "tuple": _Form(tuple, list, tuple),
+    "dict": _Form(dict, lambda value: [list(pair) for pair in value.items()], dict),
+    "float": _Form(float, str, float),
+    "complex": _Form(complex, lambda x: [x.real, x.imag], lambda parts: complex(*parts)),
+    "slice": _Form(slice, lambda x: [x.start, x.stop, x.step], lambda parts: slice(*parts)),
+    "dtype": _Form(
+        DType, _last_name, lambda name: getattr(dtypes, "bool_" if name == "bool" else name)
+    ),
+    "device": _Form(Device, str, Device),
+    "memory_format": _Form(
+        MemoryFormat, _last_name, {name: getattr(strides, name) for name in _MEMORY_FORMATS}.get
+    ),
+    "layout": _Form(Layout, _last_name, {"strided": strided}.__getitem__),
+    "size": _Form(Expression, str, Expression.parse),
+    "SymInt": _Form(SymInt, str, lambda text: SymInt(None, Expression.parse(text))),  # type: ignore[arg-type]
+    "int_oo": _Form(Infinity, str, lambda text: -int_oo if text[0] == "-" else int_oo),
+    "tensor": _Form(FakeTensor, _note_parts, _note),
+    "leaf": _Form(_pytree.LeafSpec, lambda _: None, lambda _: _pytree.LeafSpec()),
+    "tree": _Form(_pytree.TreeSpec, _tree_parts, _tree),
+    **{
+        kind.__name__: _Form(kind, operator.attrgetter("name"), kind.__getitem__)
+        for kind in (InputKind, OutputKind)
+    },
+    **{
+        kind.__name__: _record(kind)
+        for kind in (
+            *[getattr(graph_signature, name) for name in graph_signature.__all__
+              if name.endswith(("Argument", "Spec"))],
+            ModuleCallEntry, ModuleCallSignature, Expected, ValueRanges, Symbol,
+        )
+    },
+}  # fmt: skip
+_NAMES_OF_FORMS = {form.type: name for name, form in _FORMS.items()}
+
+
+def _encoded(value: Any) -> Any:
+    """A value as one of JSON; ValueError for one that has no form in a file."""
+    kind = type(value)
+    if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
+        return value
+    if isinstance(value, list):
+        return [_encoded(each) for each in value]
+    if kind is Node:
+        return {"node": value.name}
+    known = (
+        kind if kind in _NAMES_OF_FORMS else tuple if isinstance(value, tuple) else kind.__base__
+    )
+    if known not in _NAMES_OF_FORMS:
+        raise ValueError(f"torch.export.save: {value!r} ({kind}) has no form in a file")
+    name = _NAMES_OF_FORMS[known]
+    return {name: _encoded(_FORMS[name].parts(value))}
+
+
+def _decoded(value: Any, nodes: dict[str, Node]) -> Any:
+    if isinstance(value, list):
+        return [_decoded(each, nodes) for each in value]
+    if not isinstance(value, dict):
+        return value
+    ((name, content),) = value.items()
+    return nodes[content] if name == "node" else _FORMS[name].make(_decoded(content, nodes))
 
 
 # -- graphs ----------------------------------------------------------------------------------------
@@ -207,55 +230,21 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _noted(value: Any) -> Any:
-    """The note of a node's value: a tensor's dtype, sizes and device, or a size."""
-    if isinstance(value, FakeTensor):
-        sizes = [str(size) for size in value.shape]
-        return {
-            "dtype": str(value.dtype).rpartition(".")[2], "sizes": sizes,
-            "strides": list(value.stride()), "device": str(value.device),
-            "requires_grad": value.requires_grad, "hints": list(value._storage.array.shape),
-        }  # fmt: skip
+    """What is written of a node's value: tensors and sizes."""
     if isinstance(value, (list, tuple)):
         return [_noted(each) for each in value]
-    if isinstance(value, SymInt):
-        return {"size": str(value.expression)}
-    if isinstance(value, (SymFloat, SymBool)):
-        return None
-    return None
-
-
-def _value(note: Any) -> Any:
-    if isinstance(note, list):
-        return [_value(each) for each in note]
-    if not isinstance(note, dict):
-        return None
-    if "size" in note:
-        return _size(note["size"])
-    dtype = getattr(dtypes, "bool_" if note["dtype"] == "bool" else note["dtype"])
-    tensor = empty_strided(note["hints"], note["strides"], dtype=dtype, device="meta")
-    sizes = tuple.__new__(Size, [_size(size) for size in note["sizes"]])
-    return noted(tensor, sizes, Device(note["device"]), note["requires_grad"])
-
-
-def _size(text: str) -> Any:
-    expression = Expression.parse(text)
-    if expression.number is not None:
-        return expression.number
-    return SymInt(None, expression)  # type: ignore[arg-type]
+    return value if isinstance(value, (FakeTensor, SymInt)) else None
 
 
 def _encoded_graph(module: GraphModule) -> dict[str, Any]:
     nodes = []
     for node in module.graph.nodes:
+        meta = {key: node.meta.get(key) for key in ("stack_trace", "nn_module_stack")}
         entry = {
-            "op": node.op, "name": node.name, "target": _target(node),
-            "args": _encoded(tuple(node.args)), "kwargs": _encoded(dict(node.kwargs)),
-            "value": _noted(node.meta.get("val")),
+            "op": node.op, "name": node.name, "target": _target(node), "args": node.args,
+            "kwargs": node.kwargs, "meta": {"val": _noted(node.meta.get("val")), **meta},
         }  # fmt: skip
-        for key in ("stack_trace", "nn_module_stack"):
-            if node.meta.get(key):
-                entry[key] = node.meta[key]
-        nodes.append(entry)
+        nodes.append({key: _encoded(value) for key, value in entry.items()})
     children = {name: _encoded_graph(child) for name, child in module.named_children()}
     return {"nodes": nodes, "modules": children}
 
@@ -266,143 +255,49 @@ def _decoded_graph(description: dict[str, Any]) -> GraphModule:
     for name, child in description["modules"].items():
         root.add_module(name, _decoded_graph(child))
     for entry in description["nodes"]:
-        is_call = entry["op"] == "call_function"
-        target = _function(entry["target"]) if is_call else entry["target"]
-        args, kwargs = _decoded(entry["args"], nodes), _decoded(entry["kwargs"], nodes)
-        node = graph.create_node(entry["op"], target, args, kwargs, name=entry["name"])
-        if node.name != entry["name"]:
-            node.name = entry["name"]
-        if entry["value"] is not None:
-            node.meta["val"] = _value(entry["value"])
-        for key in ("stack_trace", "nn_module_stack"):
-            if key in entry:
-                node.meta[key] = entry[key]
-        nodes[node.name] = node
+        op, name, target, args, kwargs, meta = [_decoded(each, nodes) for each in entry.values()]
+        target = _function(target) if op == "call_function" else target
+        node = nodes[name] = graph.create_node(op, target, args, kwargs, name=name)
+        if node.name != name:
+            node.name = name
+        node.meta.update({key: value for key, value in meta.items() if value is not None})
     return GraphModule(root, graph)
 
 
 # -- programs --------------------------------------------------------------------------------------
 
 
-def _encoded_argument(argument: Any) -> Any:
-    if isinstance(argument, ConstantArgument):
-        return {"constant": argument.name, "value": _encoded(argument.value)}
-    return {"kind": type(argument).__name__, "name": argument.name}
-
-
-def _decoded_argument(value: Any) -> Any:
-    if "constant" in value:
-        return ConstantArgument(value["constant"], _decoded(value["value"], {}))
-    return _ARGUMENTS[value["kind"]](value["name"])
-
-
-def _bound(value: Any) -> Any:
-    return None if abs(value) == math.inf else value
-
-
 def encoded_program(program: ExportedProgram) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a file has of a program: values of JSON, and tensors."""
     signature = program.graph_signature
-    calls = []
-    for entry in program.module_call_graph:
-        call = entry.signature
-        calls.append(
-            {"fqn": entry.fqn}
-            if call is None
-            else {
-                "fqn": entry.fqn, "in_spec": _encoded_spec(call.in_spec),
-                "out_spec": _encoded_spec(call.out_spec), "names": call.forward_arg_names,
-                "inputs": [_encoded_argument(each) for each in call.inputs],
-                "outputs": [_encoded_argument(each) for each in call.outputs],
-            }
-        )  # fmt: skip
-    expected = [
-        {"name": each.name, "sizes": None if each.sizes is None else [*map(str, each.sizes)],
-         "value": _encoded(each.value)}
-        for each in program._expected
-    ]  # fmt: skip
-    description = {
-        "graph": _encoded_graph(program.graph_module),
-        "inputs": [
-            {"kind": s.kind.name, "arg": _encoded_argument(s.arg), "target": s.target,
-             "persistent": s.persistent}
-            for s in signature.input_specs
-        ],
-        "outputs": [
-            {"kind": s.kind.name, "arg": _encoded_argument(s.arg), "target": s.target}
-            for s in signature.output_specs
-        ],
-        "ranges": [
-            [str(symbol), _bound(each.lower), _bound(each.upper)]
-            for symbol, each in program.range_constraints.items()
-        ],
-        "symbols": [[s.name, s.hint, s.least, _bound(s.most)] for s in program._symbols],
-        "calls": calls,
-        "expected": expected,
-        "guards": [[str(left), sign, str(right)] for left, sign, right in program._guards],
-    }  # fmt: skip
+    facts = {
+        "inputs": signature.input_specs,
+        "outputs": signature.output_specs,
+        "ranges": program.range_constraints,
+        "symbols": program._symbols,
+        "calls": program.module_call_graph,
+        "expected": program._expected,
+        "guards": program._guards,
+    }
+    leaves, _ = _pytree.tree_flatten(program.example_inputs or ())
     tensors: dict[str, Any] = {
         "state_dict": dict(program.state_dict),
         "constants": dict(program.constants),
-        "example": [],
+        "example": [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves],
     }
-    if program.example_inputs is not None:
-        leaves, _ = _pytree.tree_flatten(program.example_inputs)
-        tensors["example"] = [
-            leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves
-        ]
-    return description, tensors
+    return {"graph": _encoded_graph(program.graph_module), "facts": _encoded(facts)}, tensors
 
 
 def decoded_program(description: dict[str, Any], tensors: dict[str, Any]) -> ExportedProgram:
     """The program of a file."""
     module = _decoded_graph(description["graph"])
-    inputs = [
-        InputSpec(InputKind[s["kind"]], _decoded_argument(s["arg"]), s["target"], s["persistent"])
-        for s in description["inputs"]
-    ]
-    outputs = [
-        OutputSpec(OutputKind[s["kind"]], _decoded_argument(s["arg"]), s["target"])
-        for s in description["outputs"]
-    ]
-    calls = []
-    for call in description["calls"]:
-        signature = None
-        if "in_spec" in call:
-            signature = ModuleCallSignature(
-                [_decoded_argument(each) for each in call["inputs"]],
-                [_decoded_argument(each) for each in call["outputs"]],
-                _decoded_spec(call["in_spec"]), _decoded_spec(call["out_spec"]), call["names"],
-            )  # fmt: skip
-        calls.append(ModuleCallEntry(call["fqn"], signature))
-    expected = [
-        Expected(
-            each["name"],
-            None if each["sizes"] is None else tuple(map(Expression.parse, each["sizes"])),
-            _decoded(each["value"], {}),
-        )
-        for each in description["expected"]
-    ]
-    ranges = {
-        Expression.parse(symbol): ValueRanges(
-            -int_oo if lower is None else lower, int_oo if upper is None else upper
-        )
-        for symbol, lower, upper in description["ranges"]
-    }
-    symbols = [
-        Symbol(name, hint, least, int_oo if most is None else most)
-        for name, hint, least, most in description["symbols"]
-    ]
-    example = None
+    facts = _decoded(description["facts"], {})
+    calls, example = facts["calls"], None
     signature = calls[0].signature if calls else None
     if signature is not None and len(tensors["example"]) == signature.in_spec.num_leaves:
         example = _pytree.tree_unflatten(tensors["example"], signature.in_spec)
-    guards = [
-        (Expression.parse(left), sign, Expression.parse(right))
-        for left, sign, right in description["guards"]
-    ]
     return ExportedProgram(
-        module, module.graph, ExportGraphSignature(inputs, outputs), dict(tensors["state_dict"]),
-        ranges, calls, example, dict(tensors["constants"]), expected=expected, guards=guards,
-        symbols=symbols,
+        module, module.graph, ExportGraphSignature(facts["inputs"], facts["outputs"]),
+        dict(tensors["state_dict"]), facts["ranges"], calls, example, dict(tensors["constants"]),
+        expected=facts["expected"], guards=facts["guards"], symbols=facts["symbols"],
     )  # fmt: skip

@@ -19,10 +19,16 @@ from tensorflow_lite_clone.python_dispatch.public import BY_FUNCTION, Row
 from tensorflow_lite_clone.tensor import Tensor
 
 
+def _functional(row: Row) -> str:
+    """The name of a function, whose namesake in ``torch`` has aten's arguments or is the same."""
+    same = EXPORTS["torch"].get(row.function) is EXPORTS["functional"][row.function]
+    return f"torch.{row.function}" if same else f"torch.nn.functional.{row.function}"
+
+
 def _of_table(row: Row) -> None:
     """Enter a function of the table of those that are called otherwise in aten."""
 
-    @handler(row.function)
+    @handler(_functional(row))
     def run(capture: Capture, *args: Any, **kwargs: Any) -> Any:
         operation, arguments = row.from_public(*args, **kwargs)
         return capture.call(operation, **arguments)
@@ -81,7 +87,7 @@ for _dims in (1, 2, 3):
 def _pair_loss(row: Row) -> None:
     """Enter a loss of two tensors, which are broadcast against each other."""
 
-    @handler(row.function)
+    @handler(_functional(row))
     def run(capture: Capture, input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         pair = _broadcast(capture, input, target)
         operation, arguments = row.from_public(*pair, *args, **kwargs)
@@ -92,7 +98,7 @@ for _name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
     _pair_loss(BY_FUNCTION[_name])
 
 
-@handler("kl_div")
+@handler(_functional(BY_FUNCTION["kl_div"]))
 def _kl_div(capture: Capture, input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     batch = kwargs.get("reduction") == "batchmean" or "batchmean" in args
     args = tuple(["sum" if each == "batchmean" else each for each in args])
@@ -166,14 +172,6 @@ def _interpolate(
 def _plain(name: str) -> Any:
     function = EXPORTS["functional"][name]
     return originals.get(function, function)
-
-
-@handler("unfold")
-def _unfold(capture: Capture, input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    if input.ndim in (3, 4) and (len(args) != 3 or kwargs) and "step" not in kwargs:
-        operation, arguments = BY_FUNCTION["unfold"].from_public(input, *args, **kwargs)
-        return capture.call(operation, **arguments)
-    return capture.call("unfold", input, *args, **kwargs)
 
 
 @handler("tanhshrink")

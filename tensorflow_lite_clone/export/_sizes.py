@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone.export._expressions import Expression
 
 
-class _Infinity(float):
+class Infinity(float):
     """No bound, which prints as PyTorch's does."""
 
     def __repr__(self) -> str:
@@ -22,11 +22,11 @@ class _Infinity(float):
 
     __str__ = __repr__
 
-    def __neg__(self) -> _Infinity:
-        return _Infinity(float.__neg__(self))
+    def __neg__(self) -> Infinity:
+        return Infinity(float.__neg__(self))
 
 
-int_oo = _Infinity("inf")
+int_oo = Infinity("inf")
 LANES = 4
 #: By how much the sizes of other lanes differ from the example's; dimensions take turns.
 _STEPS = ((1, 3, 6), (2, 5, 3), (3, 1, 8), (4, 7, 2), (5, 2, 9), (6, 9, 1))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
 from tensorflow_lite_clone.autograd.mode import enable_grad, mode
-from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.core import dynamic_scalar
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.update import (
@@ -274,7 +274,7 @@ class Optimizer(Hooked):
         """The hyperparameters that steps take."""
         record = self._record
         numbers = {name: group[name] for name in record.taken}
-        is_live = live.recorder is not None
+        is_live = dynamic_scalar.recorder is not None
         for name in record.scheduled:
             kind = numbers[name].__class__
             if kind is int and not is_live:
@@ -324,7 +324,7 @@ class Optimizer(Hooked):
         optimizer is `differentiable`. A tuple is returned as a tuple of such.
         """
         value = group[name]
-        if live.recorder is None and (value.__class__ is float or value.__class__ is int):
+        if dynamic_scalar.recorder is None and (value.__class__ is float or value.__class__ is int):
             return float(value)
         if isinstance(value, Tensor):
             if self.defaults.get("differentiable"):
@@ -332,18 +332,18 @@ class Optimizer(Hooked):
             if name == "lr" and not value.is_cpu:
                 return value
         elif isinstance(value, (tuple, list)):
-            if live.recorder is None and _FLOATS.issuperset(map(type, value)):
+            if dynamic_scalar.recorder is None and _FLOATS.issuperset(map(type, value)):
                 return tuple(value)
             return tuple([self._entry(group, name, i) for i in range(len(value))])
-        return live.live(lambda: float(group[name]))
+        return dynamic_scalar.dynamic_scalar(lambda: float(group[name]))
 
     def _entry(self, group: dict[str, Any], name: str, i: int) -> Any:
         value = group[name][i]
-        if live.recorder is None and (value.__class__ is float or value.__class__ is int):
+        if dynamic_scalar.recorder is None and (value.__class__ is float or value.__class__ is int):
             return float(value)
         if isinstance(value, Tensor) and self.defaults.get("differentiable"):
             return value
-        return live.live(lambda: float(group[name][i]))
+        return dynamic_scalar.dynamic_scalar(lambda: float(group[name][i]))
 
     def states(self, params: list[Tensor], **initial: Callable[[Tensor], Tensor]) -> list:
         """Per name a list with each parameter's state tensor, made by `initial` when missing."""

@@ -25,9 +25,7 @@ def report(watch: Watch, backward: bool, cost: float) -> LayerReport:
     total = builder.row("total", model, "total", 0, parts)
     total.calls, total.shape, total.device = 1, watch.root.shape, _devices(watch.root)
     trials = len(watch.root.host[0])
-    return LayerReport(
-        model, rows, containers, total, trials, builder.clock, cost, lines
-    )
+    return LayerReport(model, rows, containers, total, trials, builder.clock, cost, lines)
 
 
 class _Builder:

@@ -34,8 +34,6 @@ from tensorflow_lite_clone.ops.precision import (
 )
 from tensorflow_lite_clone.utils.collect_env import get_env_info
 
-__all__ = ["Roof", "roof"]
-
 #: The most seconds that one rate is measured for, and the most times.
 _PATIENCE, _REPEATS = 0.25, 9
 #: A product is made larger until it takes so many seconds, or has so many rows.

@@ -15,8 +15,6 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil
 from tensorflow_lite_clone.vision.transforms._convert import pil_to_tensor
 
-__all__ = ["BoundingBoxFormat", "BoundingBoxes", "Image", "Mask", "TVTensor", "Video", "wrap"]
-
 
 class TVTensor(Tensor):
     """What the kinds share: they are made of data, or of a tensor without a copy."""

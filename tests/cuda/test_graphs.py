@@ -236,15 +236,15 @@ def test_graphed_functions_in_a_row() -> None:
 
 def test_live_numbers_of_many_replays_are_each_their_own() -> None:
     """More replays than the pinned memory has rows, with the host far ahead of the device."""
-    from tensorflow_lite_clone.core import live
+    from tensorflow_lite_clone.core import dynamic_scalar
 
     rate = [0.0]
     total, big = tlc.zeros((), device=CUDA), tlc.ones(1 << 22, device=CUDA)
 
     def work() -> None:
-        number: Any = live.live(lambda: rate[0])
+        number: Any = dynamic_scalar.dynamic_scalar(lambda: rate[0])
         big.mul_(1.0)  # keeps the device busy
-        total._storage.array += getattr(number, "cell", total._storage.array)
+        total._storage.array += getattr(number, "device_value", total._storage.array)
 
     graph = graph_of(work)
     total.zero_()

@@ -9,7 +9,7 @@ from parameterized import parameterized
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone.dispatch import table
 from tensorflow_lite_clone.func.batching import backend as backend_module
-from tensorflow_lite_clone.func.batching.words import announced
+from tensorflow_lite_clone.func.batching.words import warned
 from tests.autograd.against_torch import attempt, raises, same
 
 
@@ -263,7 +263,7 @@ def test_autograd_by_samples_of_gradients(name, f):
 
 
 def test_a_word_without_a_rule_is_said_once():
-    announced.clear()
+    warned.clear()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         places = tlc.tensor([0, 1, 1])

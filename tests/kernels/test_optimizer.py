@@ -207,10 +207,10 @@ def test_dtypes_of_different_parameters() -> None:
 def test_numbers_from_the_device(dtype: str) -> None:
     import cupy
 
-    from tensorflow_lite_clone.core.live import LiveNumber
+    from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
     results = []
-    numbers = [LiveNumber(lambda: 0.1, cell(0.1)), LiveNumber(lambda: 0.1, cell(0.3)),
+    numbers = [DynamicScalar(lambda: 0.1, cell(0.1)), DynamicScalar(lambda: 0.1, cell(0.3)),
                cell(0.3), 0.3]  # fmt: skip
     for rate in numbers:
         p, g = cupy.arange(9, dtype=dtype), cupy.full(9, 2, dtype)
@@ -390,15 +390,15 @@ def test_a_captured_step(name: str, options: dict) -> None:
     import cupy
 
     import tensorflow_lite_clone as tlc
-    from tensorflow_lite_clone.core import live
+    from tensorflow_lite_clone.core import dynamic_scalar
 
-    class Recorder(live.Recorder):
+    class Recorder(dynamic_scalar.Recorder):
         def __init__(self) -> None:
-            self.numbers: list[live.LiveNumber] = []
+            self.numbers: list[dynamic_scalar.DynamicScalar] = []
             self.cells = [cell(0) for _ in range(16)]
 
-        def number(self, read: Any) -> live.LiveNumber:
-            self.numbers.append(live.LiveNumber(read, self.cells[len(self.numbers)]))
+        def number(self, read: Any) -> dynamic_scalar.DynamicScalar:
+            self.numbers.append(dynamic_scalar.DynamicScalar(read, self.cells[len(self.numbers)]))
             return self.numbers[-1]
 
     def fresh() -> tuple[list, Any]:
@@ -416,14 +416,14 @@ def test_a_captured_step(name: str, options: dict) -> None:
     optimizer.step()
     stream = cupy.cuda.Stream(non_blocking=True)
     cupy.cuda.Device().synchronize()
-    recorder = live.recorder = Recorder()
+    recorder = dynamic_scalar.recorder = Recorder()
     try:
         with stream:
             stream.begin_capture(cupy.cuda.runtime.streamCaptureModeRelaxed)
             optimizer.step()
             graph = stream.end_capture()
     finally:
-        live.recorder = None
+        dynamic_scalar.recorder = None
     assert any([number == 0.1 and number.consumed for number in recorder.numbers])
     for rate in (0.1, 0.1, 0.02):
         optimizer.param_groups[0]["lr"] = rate

@@ -11,8 +11,8 @@ import torch
 from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.core import live
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.core import dynamic_scalar
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 from tensorflow_lite_clone.ops.update import unscale, update_scale
 from tests.device import DEVICE
 from tests.optim.cases import CASES, SHAPES
@@ -155,31 +155,31 @@ class StepTest(unittest.TestCase):
             assert g._version == version + 1
 
 
-class Recorder(live.Recorder):
+class Recorder(dynamic_scalar.Recorder):
     """Keeps the numbers; their cells are of no use to generic formulas."""
 
     def __init__(self):
         self.numbers = []
 
     def number(self, read):
-        self.numbers.append(LiveNumber(read, None))
+        self.numbers.append(DynamicScalar(read, None))
         return self.numbers[-1]
 
 
 class LiveTest(unittest.TestCase):
     def setUp(self):
-        self.recorder = live.recorder = Recorder()
+        self.recorder = dynamic_scalar.recorder = Recorder()
 
     def tearDown(self):
-        live.recorder = None
+        dynamic_scalar.recorder = None
 
     def test_outside_of_a_capture(self):
-        live.recorder = None
-        assert type(live.live(lambda: 2.0)) is float
+        dynamic_scalar.recorder = None
+        assert type(dynamic_scalar.dynamic_scalar(lambda: 2.0)) is float
 
     def test_numbers(self):
         rate = [0.5]
-        number = live.live(lambda: rate[0])
+        number = dynamic_scalar.dynamic_scalar(lambda: rate[0])
         assert number == 0.5
         assert not number.consumed
         twice = number.map(lambda x: 2 * x)
@@ -188,7 +188,7 @@ class LiveTest(unittest.TestCase):
         assert not twice.consumed
         rate[0] = 0.25
         assert [n.read() for n in self.recorder.numbers] == [0.25, 0.5]
-        assert twice.cell is None
+        assert twice.device_value is None
         assert twice.consumed
         assert type(pickle.loads(pickle.dumps(twice))) is float
 
@@ -196,7 +196,7 @@ class LiveTest(unittest.TestCase):
     def test_a_generic_step_freezes_them(self):
         results = []
         for recorder in (None, self.recorder):
-            live.recorder = recorder
+            dynamic_scalar.recorder = recorder
             params, optimizer = optimizer_of(tlc, "Adam", {"lr": 0.1})
             step(tlc, params, optimizer, [0])
             results.append(host(params))

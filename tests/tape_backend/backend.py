@@ -167,7 +167,7 @@ class TapeGraphs:
     def buffer(self, like: TapeArray) -> TapeArray:
         return TapeArray(np.full_like(like._hidden, 0))
 
-    def copier(self, target: TapeArray) -> Callable[[TapeArray], None]:
+    def copy_fn(self, target: TapeArray) -> Callable[[TapeArray], None]:
         def copy(source: TapeArray) -> None:
             if source.shape != target.shape:
                 raise RuntimeError("a captured graph works on an input of another shape")
@@ -175,7 +175,7 @@ class TapeGraphs:
 
         return copy
 
-    def cloner(self, array: TapeArray) -> Callable[[], TapeArray]:
+    def clone_fn(self, array: TapeArray) -> Callable[[], TapeArray]:
         return lambda: TapeArray(array._hidden.copy(order="K"))
 
 

@@ -38,15 +38,15 @@ def small_tiles(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest)
 
 
 def program(compiled: Any) -> str:
-    (site,) = compiled._sites.values()
-    (form,) = site.forms
+    (site,) = compiled._entries.values()
+    (form,) = site.variants
     text: str = form._graph.program.text
     return text
 
 
 def chains_of(compiled: Any) -> list[tiles.Chain]:
-    (site,) = compiled._sites.values()
-    (form,) = site.forms
+    (site,) = compiled._entries.values()
+    (form,) = site.variants
     return form._graph.program.chains
 
 

@@ -299,11 +299,13 @@ def test_no_gradient_mode_is_part_of_the_key() -> None:
 
 
 def test_hooks_of_dispatch_are_gone_afterwards() -> None:
-    from tensorflow_lite_clone.core import live
+    from tensorflow_lite_clone.core import dynamic_scalar
     from tensorflow_lite_clone.dispatch import hooks
 
     trained(plain, 3, True)
-    assert not (hooks.around_op or hooks.on_node or hooks.on_memory_write or live.recorder)
+    assert not (
+        hooks.around_op or hooks.on_node or hooks.on_memory_write or dynamic_scalar.recorder
+    )
 
 
 def test_nothing_is_kept_alive_by_cycles() -> None:
@@ -325,13 +327,13 @@ def test_gradients_of_earlier_calls_are_let_go() -> None:
     model = network()
     step = tlc.compile(plain(model, adam(model)), fullgraph=True)
     earlier: list[Any] = []
-    while not (forms := [form for site in step._sites.values() for form in site.forms]):
+    while not (variants := [form for site in step._entries.values() for form in site.variants]):
         grads = [p.grad for p in model.parameters()]
         earlier += [weakref.ref(g) for g in grads if g is not None]
         del grads
         step(tensor(0, 8, 6), labels(0, 8))
     assert earlier and all([reference() is None for reference in earlier])
-    assert all([p.grad is not None for p in model.parameters()]) and len(forms) == 1
+    assert all([p.grad is not None for p in model.parameters()]) and len(variants) == 1
 
 
 def test_work_that_must_run_once_on_copies_of_the_arguments(

@@ -387,11 +387,11 @@ def test_arguments_that_are_always_others(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.WARNING, "tensorflow_lite_clone.compile"):
         for i in range(100):
             times(tensor(0, 3), i)
-    assert len(times._sites) == 64
+    assert len(times._entries) == 64
     assert "others at nearly every call" in caplog.text
     for _ in range(3):
         times(tensor(0, 3), -1)
-    assert any([site.forms for site in times._sites.values()])
+    assert any([site.variants for site in times._entries.values()])
 
 
 def test_threads_share_a_compiled_function() -> None:

@@ -33,8 +33,8 @@ def labels(seed: int, count: int, classes: int = 3) -> tlc.Tensor:
     return programs.labels("cpu", seed, count, classes)
 
 
-def forms(compiled: Any) -> list:
-    return [form for site in compiled._sites.values() for form in site.forms]
+def variants(compiled: Any) -> list:
+    return [form for site in compiled._entries.values() for form in site.variants]
 
 
 def text(form: Any) -> str:
@@ -60,7 +60,7 @@ def test_a_step_trains_as_without_capture(make: Any) -> None:
     found, replayed, step, _ = programs.trained("cpu", make, 20, True, fullgraph=make != step_first)
     assert found == losses
     assert_equal(replayed, state)
-    assert make is step_first or len(forms(step)) <= 2
+    assert make is step_first or len(variants(step)) <= 2
 
 
 def convolutional() -> tuple[nn.Module, Callable[[int], tlc.Tensor]]:
@@ -118,7 +118,7 @@ def test_networks_under_a_schedule(make: Any, name: str) -> None:
     found, replayed, step = run(True)
     assert found == losses
     assert_equal(replayed, state)
-    assert len(forms(step)) == 2
+    assert len(variants(step)) == 2
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_functions(name: str) -> None:
     function = FUNCTIONS[name]
     compiled = tlc.compile(lambda x: function(x), fullgraph=True)
     assert_equal(run(compiled), run(function))
-    assert len(forms(compiled)) == 1
+    assert len(variants(compiled)) == 1
 
 
 def test_writes_to_parts_of_a_buffer() -> None:
@@ -231,7 +231,7 @@ def test_writes_to_parts_of_a_buffer() -> None:
     compiled = tlc.compile(lambda x: add(first, x), fullgraph=True)
     for i in range(5):
         assert_equal([host(compiled(tensor(i, 3, 4)))], [host(add(second, tensor(i, 3, 4)))])
-    assert len(forms(compiled)) == 1
+    assert len(variants(compiled)) == 1
 
 
 def test_an_override_may_decline_at_a_replay() -> None:
@@ -239,7 +239,7 @@ def test_an_override_may_decline_at_a_replay() -> None:
     compiled = tlc.compile(lambda x, y: F.cross_entropy(x, y), fullgraph=True)
     for _ in range(3):
         compiled(tlc.zeros(2, 3), tlc.tensor([0, 2]))
-    assert len(forms(compiled)) == 1
+    assert len(variants(compiled)) == 1
     with pytest.raises(IndexError):
         compiled(tlc.zeros(2, 3), tlc.tensor([0, 3]))
 
@@ -295,7 +295,7 @@ def test_compile_value_dependent_functions_run_eagerly(
                 host(compiled(tensor(i, 3))), host(function(tensor(i, 3)))
             )
     assert len(caplog.records) == 1 and reason in caplog.records[0].message
-    assert not forms(compiled)
+    assert not variants(compiled)
 
 
 def test_a_capture_that_fails_has_done_nothing() -> None:

@@ -13,7 +13,7 @@ import tensorflow_lite_clone as tlc
 import tests.tape_backend  # noqa: F401  the device
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
-from tensorflow_lite_clone.core.live import live
+from tensorflow_lite_clone.core.dynamic_scalar import dynamic_scalar
 from tests.cuda import programs
 from tests.cuda.programs import (
     adam,
@@ -159,8 +159,8 @@ def test_a_live_number_that_is_consumed_is_only_refilled() -> None:
     settings = np.ones(1)  # no list: those are guarded
 
     def scaled(x: tlc.Tensor) -> tlc.Tensor:
-        rate = live(lambda: float(settings[0]))
-        return x * (wrap(rate.cell, TAPE) if hasattr(rate, "cell") else rate)
+        rate = dynamic_scalar(lambda: float(settings[0]))
+        return x * (wrap(rate.device_value, TAPE) if hasattr(rate, "device_value") else rate)
 
     step = tlc.compile(scaled, fullgraph=True)
     for i in range(6):
@@ -252,7 +252,7 @@ def test_the_same_argument_twice_is_worked_on_in_place_until_another_comes() -> 
     assert total(x).item() == 6.0
     assert [total(i * x).item() for i in range(4)] == [0.0, 6.0, 12.0, 18.0]
     assert captured() == 2
-    assert len(next(iter(total._sites.values())).forms) == 1
+    assert len(next(iter(total._entries.values())).variants) == 1
 
 
 def test_statistics_and_version_counters_move_on() -> None:

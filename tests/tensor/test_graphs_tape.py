@@ -12,7 +12,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 import tests.tape_backend  # noqa: F401  the device
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.core import live
+from tensorflow_lite_clone.core import dynamic_scalar
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.dispatch import capture, hooks
 from tests.cuda.programs import adam, assert_same, host, labels, network, seed, state_of, tensor
@@ -56,21 +56,21 @@ def test_a_live_number_is_read_at_every_replay() -> None:
     backend = out._storage.backend
 
     def work() -> None:
-        number: Any = live.live(lambda: rate[0])
-        backend.write(out._storage.array, number.cell)
+        number: Any = dynamic_scalar.dynamic_scalar(lambda: rate[0])
+        backend.write(out._storage.array, number.device_value)
 
     graph = graph_of(work)
     for value in (2.0, 3.0):
         rate[0] = value
         graph.replay()
         assert out.item() == value
-    assert live.recorder is None
+    assert dynamic_scalar.recorder is None
 
 
 def test_a_number_that_was_frozen_is_warned_of() -> None:
     rate = [1.0]
     x = tlc.ones(()).to("tape")
-    graph = graph_of(lambda: x.mul_(live.live(lambda: rate[0])))
+    graph = graph_of(lambda: x.mul_(dynamic_scalar.dynamic_scalar(lambda: rate[0])))
     graph.replay()
     rate[0] = 2.0
     with pytest.warns(UserWarning, match="has changed since"):

@@ -170,7 +170,7 @@ class Cells:
     def new(self) -> Any:
         """One more cell; RuntimeError when there are too many."""
         if self.count == self.SIZE:
-            raise RuntimeError(f"a captured step may read {self.SIZE} live numbers at most")
+            raise RuntimeError(f"a captured step may read {self.SIZE} dynamic scalars at most")
         self.count += 1
         return self._array[self.count - 1]
 
@@ -281,7 +281,7 @@ class Graphs:
         with cupy.cuda.Device(self.index):
             return cupy.empty_like(like)
 
-    def copier(self, target: Any) -> Callable[[Any], None]:
+    def copy_fn(self, target: Any) -> Callable[[Any], None]:
         """The function that copies arrays of the same shape and dtype into `target`, at best fast.
 
         The address is looked up once: `target` must be kept.
@@ -304,7 +304,7 @@ class Graphs:
 
         return _on_device(self.index, copy)
 
-    def cloner(self, array: Any) -> Callable[[], Any]:
+    def clone_fn(self, array: Any) -> Callable[[], Any]:
         """The function that returns a copy of what `array` holds when it is called."""
         shape, dtype, nbytes, pointer = array.shape, array.dtype, array.nbytes, array.data.ptr
         if not nbytes or not array.flags.c_contiguous:

@@ -14,7 +14,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
 THREADS = 256  # a block; the kernels are compiled for it
 STEP_CHUNK, NORM_CHUNK = 4096, 65536  # bytes of a tensor for one block
@@ -111,17 +111,17 @@ def launch(instance: Any, dtype: Any, places: list[Row], lists: int, *args: Any)
 
 
 def numbers(dtype: Any, *values: Any) -> np.ndarray:
-    """The struct `Numbers` for tensors of `dtype`: floats, live numbers, zero-dim float32 arrays.
+    """The struct `Numbers` for tensors of `dtype`: floats, dynamic scalars, 0-d float32 arrays.
 
-    Taking a live number's cell is a promise to launch.
+    Taking a dynamic scalar's device value is a promise to launch.
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
     held = words[8:].view(accumulator)
     for i, value in enumerate(values):
-        if value.__class__ is LiveNumber:
+        if value.__class__ is DynamicScalar:
             held[i] = value
-            words[i] = value.cell.data.ptr
+            words[i] = value.device_value.data.ptr
         elif isinstance(value, cupy.ndarray):
             held[i] = np.nan  # equal to nothing: the kernel takes the cell
             words[i] = value.data.ptr
@@ -132,7 +132,7 @@ def numbers(dtype: Any, *values: Any) -> np.ndarray:
 
 def function_of(value: float, function: Callable[[float], float]) -> float:
     """``function(value)``, live if `value` is."""
-    return value.map(function) if value.__class__ is LiveNumber else function(value)
+    return value.map(function) if value.__class__ is DynamicScalar else function(value)
 
 
 def is_cell(value: Any) -> bool:

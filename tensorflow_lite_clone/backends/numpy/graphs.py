@@ -47,7 +47,7 @@ class Graph:
         for captured in self._watchers:
             captured.append(self)
 
-    def taker(self, array: Any) -> Callable[[], Any]:
+    def get_fn(self, array: Any) -> Callable[[], Any]:
         """The function that gives what an array of the capture is after a launch, once.
 
         It is the array that the launch has made, or a copy of one that lies where it lies.
@@ -86,7 +86,7 @@ class Graph:
 
 
 class Cells:
-    """Places of live numbers: Python floats that programs read."""
+    """Places of dynamic scalars: Python floats that programs read."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
@@ -159,7 +159,7 @@ class Graphs:
         """A copy of an array, without its gaps and repetitions: a capture works on the values."""
         return like.copy("K")
 
-    def copier(self, target: Any) -> Callable[[Any], None]:
+    def copy_fn(self, target: Any) -> Callable[[Any], None]:
         """The function that copies arrays of the same shape and dtype into `target`."""
 
         def copy(source: Any) -> None:
@@ -172,6 +172,6 @@ class Graphs:
 
         return copy
 
-    def cloner(self, array: Any) -> Callable[[], Any]:
+    def clone_fn(self, array: Any) -> Callable[[], Any]:
         """The function that returns a copy of what `array` holds when it is called."""
         return partial(array.copy, "K")

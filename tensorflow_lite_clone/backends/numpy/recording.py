@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.core.live import LiveNumber
+from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.trace import Call, Observer
@@ -161,8 +161,8 @@ class Tape(tapes.Tape):
 
     def constant(self, value: Any) -> Any:
         """What stands for a number that may be another one at a replay."""
-        if value.__class__ is LiveNumber:
-            return Live(*value.cell)
+        if value.__class__ is DynamicScalar:
+            return Live(*value.device_value)
         return self._numbers.get(id(value), value) if value.__class__ is float else value
 
     def read(self, array: Any, listed: bool = False) -> Value:

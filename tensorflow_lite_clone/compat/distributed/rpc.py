@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-__all__ = ["init_rpc", "is_available"]
-
 
 def is_available() -> bool:
     """False."""

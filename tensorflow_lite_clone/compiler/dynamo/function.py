@@ -25,7 +25,7 @@ from tensorflow_lite_clone.compiler.dynamo.sources import Sources
 from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.dynamo.steps import State
 from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
-from tensorflow_lite_clone.compiler.signature import surroundings
+from tensorflow_lite_clone.compiler.signature import global_state
 from tensorflow_lite_clone.core import interception, late_bound
 from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER
 from tensorflow_lite_clone.core.torch_function import state as modes
@@ -64,7 +64,7 @@ class Cache:
 
     def root(self, site: Any, ambient: Any) -> State:
         """Where what begins at a place is kept."""
-        key = site, ambient, surroundings()
+        key = site, ambient, global_state()
         root = self._roots.get(key)
         if root is None:
             root = self._roots[key] = State(0)

@@ -8,8 +8,6 @@ from typing import Any
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.utils.checkpoint import checkpoint as checkpointed
 
-__all__ = ["checkpoint"]
-
 _OPTIONS = ("context_fn", "debug", "determinism_check", "early_stop", "preserve_rng_state")
 
 

@@ -41,8 +41,6 @@ from tensorflow_lite_clone.distributed.errors import DistError, DistNetworkError
 from tensorflow_lite_clone.distributed.store import PrefixStore, Store
 from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 
-__all__ = ["Job", "launch"]
-
 #: Launchers say that they live every so many seconds; one that is silent for longer is lost.
 BEAT, SILENCE = 1.0, 30.0
 #: How long launchers above the least number are waited for.

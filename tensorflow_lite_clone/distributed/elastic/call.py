@@ -11,8 +11,6 @@ from typing import Any
 
 from tensorflow_lite_clone.distributed.elastic.multiprocessing.errors import record
 
-__all__ = ["main", "result"]
-
 
 @record
 def main() -> None:

@@ -11,8 +11,6 @@ from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 
-__all__ = ["ShardedGradScaler"]
-
 
 class ShardedGradScaler(GradScaler):
     """A `GradScaler` that leaves out a step where any process's gradients overflowed."""

@@ -9,8 +9,6 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.distributed.algorithms.model_averaging.averagers import ModelAverager
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 
-__all__ = ["PostLocalSGDOptimizer"]
-
 
 class PostLocalSGDOptimizer(Optimizer):
     """`optim`, after each step of which `averager` may average the parameters.

@@ -15,8 +15,6 @@ from tensorflow_lite_clone.ops.random.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils._pytree import tree_leaves
 
-__all__ = ["Pipe", "PipeInfo", "SplitPoint", "build_stage", "pipe_split", "pipeline"]
-
 
 class SplitPoint(Enum):
     """Where a model is cut: before a module runs, or after."""

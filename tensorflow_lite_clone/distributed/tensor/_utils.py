@@ -7,8 +7,6 @@ from typing import Any
 
 from tensorflow_lite_clone.distributed.tensor._layout import normalized, own_part
 
-__all__ = ["compute_local_shape_and_global_offset"]
-
 
 def compute_local_shape_and_global_offset(
     global_shape: Sequence[int], mesh: Any, placements: Sequence[Any], skip_offset: bool = False

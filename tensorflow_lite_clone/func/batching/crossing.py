@@ -17,7 +17,7 @@ from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Passage
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
-from tensorflow_lite_clone.func.batching.words import announce
+from tensorflow_lite_clone.func.batching.words import warn_once
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -250,7 +250,7 @@ class _Vmap(Interpreter):
         backends = [x._storage.backend for x in leaves if isinstance(x, Tensor)]
         number = max([backend.level for backend in backends if backend.batched])
         level = next(level for level in mode.mappings if level.number == number)
-        announce(function.__name__, level.size)
+        warn_once(function.__name__, level.size)
         columns = [
             leave(x, 0, level).unbind() if isinstance(x, Tensor) and differs_at(x, level) else x
             for x in leaves

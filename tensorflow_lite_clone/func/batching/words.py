@@ -14,7 +14,7 @@ from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES, is_primitive
 #: Primitive or kind -> rule(backend, base primitive, *arguments); it makes arrays of the backend.
 RULES: dict[str | Kind, Callable[..., Any]] = {}
 #: What has fallen back to a loop so far: it is said once.
-announced: set[str] = set()
+warned: set[str] = set()
 
 
 def rule(*of: str | Kind) -> Callable[..., Any]:
@@ -68,14 +68,20 @@ class _Room:
 
 def _batched(backend: Any, word: Callable[..., Any], name: str) -> Callable[..., Any]:
     found = rule_of(name)
-    return partial(looped, backend, word, name) if found is None else partial(found, backend, word)
+    return (
+        partial(fallback_loop, backend, word, name)
+        if found is None
+        else partial(found, backend, word)
+    )
 
 
-def looped(backend: Any, word: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+def fallback_loop(
+    backend: Any, word: Callable[..., Any], name: str, *args: Any, **kwargs: Any
+) -> Any:
     """A word without a rule: once for every sample, with a warning the first time."""
     if not any(map(backend.is_batched, _leaves((args, kwargs)))):
         return backend.make(word(*_chosen(backend, args, 0), **_chosen(backend, kwargs, 0)), True)
-    announce(name, backend.size)
+    warn_once(name, backend.size)
     rows = [
         word(*_chosen(backend, args, number), **_chosen(backend, kwargs, number))
         for number in range(backend.size)
@@ -83,15 +89,15 @@ def looped(backend: Any, word: Callable[..., Any], name: str, *args: Any, **kwar
     return _stacked(backend, rows)
 
 
-def announce(name: str, size: int) -> None:
+def warn_once(name: str, size: int) -> None:
     """Say, once, that something is called for each of `size` samples; RuntimeError for none."""
     if not size:
         raise RuntimeError(
             f"There is no batching rule for {name}. The fallback path does not support vmap over "
             "dims of size 0."
         )
-    if name not in announced:
-        announced.add(name)
+    if name not in warned:
+        warned.add(name)
         warnings.warn(
             "There is a performance drop because we have not yet implemented the batching rule "
             f"for {name}.",

@@ -123,18 +123,18 @@ class Hardsigmoid(_Inplace):
     """x / 6 + 1/2, cut off at 0 and 1."""
 
     function = staticmethod(F.hardsigmoid)
-    shows_inplace = False
+    repr_inplace = False
 
 
 class Hardswish(_Inplace):
     """x hardsigmoid(x)."""
 
     function = staticmethod(F.hardswish)
-    shows_inplace = False
+    repr_inplace = False
 
 
 class _Elu(Stateless):
-    shown = ("alpha",)
+    repr_fields = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class CELU(_Elu):
 class LeakyReLU(Stateless):
     """x where it is positive, `negative_slope` x elsewhere."""
 
-    shown = ("negative_slope",)
+    repr_fields = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -172,7 +172,7 @@ class LeakyReLU(Stateless):
 class Hardtanh(Stateless):
     """x cut off at `min_val` and `max_val`, which were once called `min_value` and `max_value`."""
 
-    shown: ClassVar[tuple[str, ...]] = ("min_val", "max_val")
+    repr_fields: ClassVar[tuple[str, ...]] = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class Hardtanh(Stateless):
 class ReLU6(Hardtanh):
     """x cut off at 0 and 6."""
 
-    shown = ()
+    repr_fields = ()
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -216,7 +216,7 @@ class ReLU6(Hardtanh):
 class Threshold(Stateless):
     """x where it is more than `threshold`, `value` elsewhere."""
 
-    shown = ("threshold", "value")
+    repr_fields = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -229,7 +229,7 @@ class Threshold(Stateless):
 class RReLU(Stateless):
     """Leaky ReLU whose slope is drawn from [lower, upper] in training and their mean otherwise."""
 
-    shown = ("lower", "upper")
+    repr_fields = ("lower", "upper")
 
     def __init__(
         self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
@@ -244,7 +244,7 @@ class RReLU(Stateless):
 class GELU(Stateless):
     """x Phi(x), Phi being the normal distribution's; `approximate` is "none" or "tanh"."""
 
-    shown = ("approximate",)
+    repr_fields = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class GELU(Stateless):
 class GLU(Stateless):
     """a sigmoid(b) for the two halves a and b along `dim`."""
 
-    shown = ("dim",)
+    repr_fields = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ class GLU(Stateless):
 class Softplus(Stateless):
     """log(1 + exp(beta x)) / beta, and x where beta x is more than `threshold`."""
 
-    shown = ("beta", "threshold")
+    repr_fields = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ class Softshrink(_Shrink):
 class _OverDim(Stateless):
     """A softmax over `dim`; torch's legacy choice of a dimension when it is None."""
 
-    shown = ("dim",)
+    repr_fields = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

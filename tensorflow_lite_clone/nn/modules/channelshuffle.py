@@ -12,7 +12,7 @@ __all__ = ["ChannelShuffle"]
 class ChannelShuffle(Stateless):
     """Takes the channels in turn from each of `groups` groups; see `functional.channel_shuffle`."""
 
-    shown = ("groups",)
+    repr_fields = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Stateless):
     """Joins the dimensions from `start_dim` to `end_dim` into one."""
 
-    shown = ("start_dim", "end_dim")
+    repr_fields = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()

@@ -14,7 +14,7 @@ __all__ = ["Fold", "Unfold"]
 class Fold(Stateless):
     """Sums columns (N, C * prod(kernel_size), windows) into images; see `functional.fold`."""
 
-    shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
+    repr_fields = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Fold(Stateless):
 class Unfold(Stateless):
     """Cuts images into columns (N, C * prod(kernel_size), windows); see `functional.unfold`."""
 
-    shown = ("kernel_size", "dilation", "padding", "stride")
+    repr_fields = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1

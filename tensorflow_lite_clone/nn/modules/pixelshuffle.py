@@ -16,7 +16,7 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 class PixelShuffle(Stateless):
     """(..., C r^2, H, W) -> (..., C, H r, W r) for r = `upscale_factor`."""
 
-    shown = ("upscale_factor",)
+    repr_fields = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class PixelShuffle(Stateless):
 class PixelUnshuffle(Stateless):
     """(..., C, H r, W r) -> (..., C r^2, H, W) for r = `downscale_factor`."""
 
-    shown = ("downscale_factor",)
+    repr_fields = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ __all__ = [
 class _MaxPoolNd(Stateless):
     """The largest element of every window; `return_indices` also says where it was."""
 
-    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    repr_fields = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class _MaxUnpoolNd(Stateless):
     """
 
     dimensions: ClassVar[int]
-    shown = ("kernel_size", "stride", "padding")
+    repr_fields = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 class _AvgPoolNd(Stateless):
     """The mean of every window."""
 
-    shown = ("kernel_size", "stride", "padding")
+    repr_fields = ("kernel_size", "stride", "padding")
 
 
 class AvgPool1d(_AvgPoolNd):
@@ -209,7 +209,7 @@ class AvgPool3d(_AvgPoolWithDivisor):
 class _LPPoolNd(Stateless):
     """The p-norm of every window, p being `norm_type`."""
 
-    shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    repr_fields = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
@@ -247,7 +247,7 @@ class LPPool3d(_LPPoolNd):
 class _AdaptiveAvgPoolNd(Stateless):
     """Means over as many windows as `output_size` says."""
 
-    shown = ("output_size",)
+    repr_fields = ("output_size",)
 
     def __init__(self, output_size: Any) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 class _AdaptiveMaxPoolNd(Stateless):
     """The largest elements of as many windows as `output_size` says."""
 
-    shown = ("output_size",)
+    repr_fields = ("output_size",)
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         super().__init__()

@@ -11,16 +11,16 @@ class Stateless(Module):
     """A module that keeps its constructor's arguments as attributes.
 
     They are read at every call, so that changing one changes what the module does. A subclass
-    names the `function` it calls, and the attributes that are `shown`; ``inplace`` is shown last,
+    names the `function` it calls, and the attributes in `repr_fields`; ``inplace`` is shown last,
     and only when it is set.
     """
 
     function: ClassVar[Any]
-    shown: ClassVar[tuple[str, ...]] = ()
-    shows_inplace: ClassVar[bool] = True
+    repr_fields: ClassVar[tuple[str, ...]] = ()
+    repr_inplace: ClassVar[bool] = True
 
     def extra_repr(self) -> str:
-        parts = [f"{name}={getattr(self, name)!r}" for name in self.shown]
-        if self.shows_inplace and getattr(self, "inplace", False):
+        parts = [f"{name}={getattr(self, name)!r}" for name in self.repr_fields]
+        if self.repr_inplace and getattr(self, "inplace", False):
             parts.append("inplace=True")
         return ", ".join(parts)

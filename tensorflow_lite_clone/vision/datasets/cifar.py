@@ -14,8 +14,6 @@ from tensorflow_lite_clone.vision._pillow import pillow
 from tensorflow_lite_clone.vision.datasets.utils import download_and_extract_archive
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
 
-__all__ = ["CIFAR10", "CIFAR100"]
-
 HEIGHT = WIDTH = 32
 CHANNELS = 3
 # What stands for the class of arrays and for its dtype; nothing is made of them by their names.

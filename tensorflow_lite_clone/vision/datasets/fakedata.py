@@ -11,8 +11,6 @@ from tensorflow_lite_clone.ops.random.sampling import randint
 from tensorflow_lite_clone.vision.datasets.vision import VisionDataset
 from tensorflow_lite_clone.vision.transforms.functional import to_pil_image
 
-__all__ = ["FakeData"]
-
 
 class FakeData(VisionDataset):
     """PIL images of normal noise with random labels, the same ones each time.

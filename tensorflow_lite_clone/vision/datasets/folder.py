@@ -9,18 +9,6 @@ from typing import Any
 from tensorflow_lite_clone.vision._pillow import open_image
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
 
-__all__ = [
-    "IMG_EXTENSIONS",
-    "DatasetFolder",
-    "ImageFolder",
-    "default_loader",
-    "find_classes",
-    "has_file_allowed_extension",
-    "is_image_file",
-    "make_dataset",
-    "pil_loader",
-]
-
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 # Pillow's names of the formats that those names promise, and GIF.
 FORMATS = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP", "GIF")

@@ -22,8 +22,6 @@ from tensorflow_lite_clone.vision.datasets.utils import (
 )
 from tensorflow_lite_clone.vision.datasets.vision import VisionDataset
 
-__all__ = ["EMNIST", "KMNIST", "MNIST", "FashionMNIST"]
-
 
 def _renamed(old: str, new: str) -> property:
     """A property with an older name of an attribute, which warns."""

@@ -15,8 +15,6 @@ from tensorflow_lite_clone.vision.datasets.utils import (
 )
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
 
-__all__ = ["STL10"]
-
 SHAPE = (3, 96, 96)
 FOLDS = 10
 

@@ -12,8 +12,6 @@ from tensorflow_lite_clone.vision._pillow import pillow
 from tensorflow_lite_clone.vision.datasets.utils import download_url, verify_str_arg
 from tensorflow_lite_clone.vision.datasets.vision import Path, VisionDataset
 
-__all__ = ["SVHN"]
-
 
 class SVHN(VisionDataset):
     """Digits of house numbers, in colour, 32 x 32: 73,257 for training, 26,032 for tests.

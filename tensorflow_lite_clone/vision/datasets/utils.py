@@ -15,19 +15,6 @@ from tensorflow_lite_clone.serialization._unpacking import (
     extract_zip,
 )
 
-__all__ = [
-    "calculate_md5",
-    "check_integrity",
-    "check_md5",
-    "download_and_extract_archive",
-    "download_url",
-    "extract_archive",
-    "iterable_to_str",
-    "list_dir",
-    "list_files",
-    "verify_str_arg",
-]
-
 AnyPath = str | os.PathLike
 TAR_ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz")
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from tensorflow_lite_clone.utils.data import Dataset
 
-__all__ = ["StandardTransform", "VisionDataset"]
-
 Path = str | os.PathLike
 
 

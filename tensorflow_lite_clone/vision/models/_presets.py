@@ -10,8 +10,6 @@ from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
 
-__all__ = ["ImageClassification", "SemanticSegmentation"]
-
 F: Any = functional
 MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)

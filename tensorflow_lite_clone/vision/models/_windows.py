@@ -10,8 +10,6 @@ from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.shape.rearrange import roll
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["shifted_window_attention"]
-
 
 def _windows(x: Tensor, window: Sequence[int]) -> Tensor:
     """x (N, H, W, C) cut into windows (N * windows, positions, C)."""

@@ -12,8 +12,6 @@ from collections.abc import Callable
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["box_convert"]
-
 
 def xywh_to_xyxy(boxes: Tensor) -> Tensor:
     x, y, w, h = boxes.unbind(-1)

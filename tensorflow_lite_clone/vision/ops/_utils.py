@@ -8,8 +8,6 @@ from tensorflow_lite_clone.ops.create.constructors import full
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["check_roi_boxes_shape", "convert_boxes_to_roi_format"]
-
 
 def convert_boxes_to_roi_format(boxes: Sequence[Tensor]) -> Tensor:
     """Rows (picture, x1, y1, x2, y2) of the boxes (L, 4) of each picture."""

@@ -13,8 +13,6 @@ from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["DeformConv2d", "deform_conv2d"]
-
 
 def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else tuple(value)

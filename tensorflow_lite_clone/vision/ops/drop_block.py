@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
+from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
-
-__all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]
 
 
 def _drop_block(
@@ -77,8 +75,11 @@ def drop_block3d(
     return _drop_block(input, p, block_size, inplace, eps, training, F.max_pool3d, 3)
 
 
-class DropBlock2d(nn.Module):
+class DropBlock2d(Stateless):
     """`drop_block2d` as a layer."""
+
+    shown = ("p", "block_size", "inplace")
+    shows_inplace = False
 
     def __init__(self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6) -> None:
         super().__init__()
@@ -89,12 +90,6 @@ class DropBlock2d(nn.Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return drop_block2d(input, self.p, self.block_size, self.inplace, self.eps, self.training)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(p={self.p}, block_size={self.block_size}, "
-            f"inplace={self.inplace})"
-        )
 
 
 class DropBlock3d(DropBlock2d):

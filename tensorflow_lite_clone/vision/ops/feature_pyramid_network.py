@@ -11,8 +11,6 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation
 
-__all__ = ["ExtraFPNBlock", "FeaturePyramidNetwork", "LastLevelMaxPool", "LastLevelP6P7"]
-
 Levels = tuple[list[Tensor], list[str]]
 
 

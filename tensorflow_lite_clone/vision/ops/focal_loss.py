@@ -6,8 +6,6 @@ from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops.iou_losses import reduced
 
-__all__ = ["sigmoid_focal_loss"]
-
 
 def sigmoid_focal_loss(
     inputs: Tensor,

@@ -9,8 +9,6 @@ from tensorflow_lite_clone.ops.pointwise.choice import where
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops.boxes import _angle, _upcast_non_float
 
-__all__ = ["complete_box_iou_loss", "distance_box_iou_loss", "generalized_box_iou_loss"]
-
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
     """The loss as it is, its mean or its sum; ValueError for another word."""

@@ -12,8 +12,6 @@ from tensorflow_lite_clone.vision.ops._utils import convert_boxes_to_roi_format
 from tensorflow_lite_clone.vision.ops.boxes import box_area
 from tensorflow_lite_clone.vision.ops.roi_align import roi_align
 
-__all__ = ["LevelMapper", "MultiScaleRoIAlign"]
-
 
 class LevelMapper:
     """Which level boxes are read from: `floor(k0 + log2(sqrt(area) / s0))`, their equation 1."""

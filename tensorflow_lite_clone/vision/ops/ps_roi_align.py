@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import pair
 from tensorflow_lite_clone.vision.ops.roi_align import roi_align
-
-__all__ = ["PSRoIAlign", "ps_roi_align"]
 
 
 def ps_roi_align(
@@ -32,8 +30,10 @@ def ps_roi_align(
     return every.diagonal(dim1=2, dim2=4).diagonal(dim1=2, dim2=3)
 
 
-class PSRoIAlign(nn.Module):
+class PSRoIAlign(Stateless):
     """`ps_roi_align` as a layer."""
+
+    shown = ("output_size", "spatial_scale", "sampling_ratio")
 
     def __init__(
         self, output_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int
@@ -45,9 +45,3 @@ class PSRoIAlign(nn.Module):
 
     def forward(self, input: Tensor, rois: Tensor | Sequence[Tensor]) -> Tensor:
         return ps_roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(output_size={self.output_size}, "
-            f"spatial_scale={self.spatial_scale}, sampling_ratio={self.sampling_ratio})"
-        )

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.autograd.mode import no_grad
+from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
-
-__all__ = ["RoIAlign", "roi_align"]
 
 
 def axis_weights(
@@ -73,8 +71,10 @@ def roi_align(
     return by_picture(input, rois, pool, (input.shape[1], height, width))
 
 
-class RoIAlign(nn.Module):
+class RoIAlign(Stateless):
     """`roi_align` as a layer."""
+
+    shown = ("output_size", "spatial_scale", "sampling_ratio", "aligned")
 
     def __init__(
         self,
@@ -92,11 +92,4 @@ class RoIAlign(nn.Module):
     def forward(self, input: Tensor, rois: Tensor | Sequence[Tensor]) -> Tensor:
         return roi_align(
             input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned
-        )
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(output_size={self.output_size}, "
-            f"spatial_scale={self.spatial_scale}, sampling_ratio={self.sampling_ratio}, "
-            f"aligned={self.aligned})"
         )

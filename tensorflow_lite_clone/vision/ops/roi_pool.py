@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tensorflow_lite_clone import nn
+from tensorflow_lite_clone.nn.modules.stateless import Stateless
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.ops._utils import by_picture, pair, rois_of
-
-__all__ = ["RoIPool", "roi_pool"]
 
 
 def _bins(first: float, last: float, count: int, size: int) -> list[slice]:
@@ -60,8 +58,10 @@ def roi_pool(
     return by_picture(input, rois, pool, (input.shape[1], height, width))
 
 
-class RoIPool(nn.Module):
+class RoIPool(Stateless):
     """`roi_pool` as a layer."""
+
+    shown = ("output_size", "spatial_scale")
 
     def __init__(self, output_size: int | Sequence[int], spatial_scale: float) -> None:
         super().__init__()
@@ -70,9 +70,3 @@ class RoIPool(nn.Module):
 
     def forward(self, input: Tensor, rois: Tensor | Sequence[Tensor]) -> Tensor:
         return roi_pool(input, rois, self.output_size, self.spatial_scale)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(output_size={self.output_size}, "
-            f"spatial_scale={self.spatial_scale})"
-        )

@@ -7,8 +7,6 @@ from tensorflow_lite_clone.fx import wrap
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["StochasticDepth", "stochastic_depth"]
-
 
 @wrap
 def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:

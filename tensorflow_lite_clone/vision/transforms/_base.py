@@ -10,17 +10,17 @@ from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.vision.transforms._draws import chance
 
 
-class Shown(Module):
+class AttributeRepr(Module):
     """A transform that shows the attributes named in `shown`."""
 
     shown: ClassVar[tuple[str, ...]] = ()
 
     def extra_repr(self) -> str:
         """These attributes."""
-        return described(self, self.shown)
+        return format_attributes(self, self.shown)
 
 
-class Applied(Module):
+class FunctionTransform(Module):
     """Calls its `function` with a picture and the attributes that `arguments` names."""
 
     function: ClassVar[Callable]
@@ -32,10 +32,10 @@ class Applied(Module):
 
     def extra_repr(self) -> str:
         """The arguments."""
-        return described(self, self.arguments)
+        return format_attributes(self, self.arguments)
 
 
-class RandomApplied(Applied):
+class RandomFunctionTransform(FunctionTransform):
     """Calls its `function` with probability `p`."""
 
     def __init__(self, p: float = 0.5) -> None:
@@ -48,10 +48,10 @@ class RandomApplied(Applied):
 
     def extra_repr(self) -> str:
         """The arguments and the probability."""
-        return described(self, (*self.arguments, "p"), ",")
+        return format_attributes(self, (*self.arguments, "p"), ",")
 
 
-def described(transform: Module, names: Sequence[str], separator: str = ", ") -> str:
+def format_attributes(transform: Module, names: Sequence[str], separator: str = ", ") -> str:
     """Some attributes of a transform, enums by their values."""
     values = [(name, getattr(transform, name)) for name in names]
     return separator.join([f"{n}={x.value if isinstance(x, Enum) else x}" for n, x in values])

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
-from tensorflow_lite_clone.vision.transforms._base import Shown
+from tensorflow_lite_clone.vision.transforms._base import AttributeRepr
 from tensorflow_lite_clone.vision.transforms._draws import chance
 
 
@@ -153,7 +153,7 @@ class ConvertImageDtype(Module):
         return functional.convert_image_dtype(image, self.dtype)
 
 
-class Normalize(Shown):
+class Normalize(AttributeRepr):
     """Shifts and scales the channels of a float tensor; see `functional.normalize`."""
 
     shown = ("mean", "std")

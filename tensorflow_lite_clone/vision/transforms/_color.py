@@ -10,7 +10,11 @@ from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.ops.random.sampling import randperm
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
-from tensorflow_lite_clone.vision.transforms._base import Applied, RandomApplied, Shown
+from tensorflow_lite_clone.vision.transforms._base import (
+    AttributeRepr,
+    FunctionTransform,
+    RandomFunctionTransform,
+)
 from tensorflow_lite_clone.vision.transforms._draws import (
     ATTEMPTS,
     chance,
@@ -44,7 +48,7 @@ def jitter_bounds(
     return None if limits[0] == limits[1] == center else (limits[0], limits[1])
 
 
-class ColorJitter(Shown):
+class ColorJitter(AttributeRepr):
     """Changes brightness, contrast, saturation and hue by random factors, in random order.
 
     Each is a pair of bounds, or the largest distance from 1 (of the hue: from 0, up to 0.5).
@@ -96,7 +100,7 @@ def jittered(img: Any, order: Tensor, factors: Sequence[float | None]) -> Any:
     return img
 
 
-class Grayscale(Applied):
+class Grayscale(FunctionTransform):
     """Takes the colours away, and leaves one channel or three."""
 
     function = staticmethod(functional.rgb_to_grayscale)
@@ -107,27 +111,27 @@ class Grayscale(Applied):
         self.num_output_channels = num_output_channels
 
 
-def greyed(img: Any) -> Any:
+def as_grayscale(img: Any) -> Any:
     """The picture without colours, in as many channels."""
     return functional.rgb_to_grayscale(img, functional.get_image_num_channels(img))
 
 
-class RandomGrayscale(RandomApplied):
+class RandomGrayscale(RandomFunctionTransform):
     """Takes the colours away with probability `p`; the number of channels stays."""
 
-    function = staticmethod(greyed)
+    function = staticmethod(as_grayscale)
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
 
-class RandomInvert(RandomApplied):
+class RandomInvert(RandomFunctionTransform):
     """Makes the negative with probability `p`."""
 
     function = staticmethod(functional.invert)
 
 
-class RandomPosterize(RandomApplied):
+class RandomPosterize(RandomFunctionTransform):
     """Keeps the upper `bits` of each channel with probability `p`."""
 
     function = staticmethod(functional.posterize)
@@ -138,7 +142,7 @@ class RandomPosterize(RandomApplied):
         self.bits = bits
 
 
-class RandomSolarize(RandomApplied):
+class RandomSolarize(RandomFunctionTransform):
     """Inverts the values that are not below `threshold`, with probability `p`."""
 
     function = staticmethod(functional.solarize)
@@ -149,7 +153,7 @@ class RandomSolarize(RandomApplied):
         self.threshold = threshold
 
 
-class RandomAdjustSharpness(RandomApplied):
+class RandomAdjustSharpness(RandomFunctionTransform):
     """Changes the sharpness by a factor, with probability `p`."""
 
     function = staticmethod(functional.adjust_sharpness)
@@ -160,19 +164,19 @@ class RandomAdjustSharpness(RandomApplied):
         self.sharpness_factor = sharpness_factor
 
 
-class RandomAutocontrast(RandomApplied):
+class RandomAutocontrast(RandomFunctionTransform):
     """Stretches each channel to the whole range with probability `p`."""
 
     function = staticmethod(functional.autocontrast)
 
 
-class RandomEqualize(RandomApplied):
+class RandomEqualize(RandomFunctionTransform):
     """Equalizes the histogram of each channel with probability `p`."""
 
     function = staticmethod(functional.equalize)
 
 
-class RandomErasing(Shown):
+class RandomErasing(AttributeRepr):
     """Overwrites a random rectangle of a tensor with probability `p` (Z. Zhong et al., 2017).
 
     Args:
@@ -251,11 +255,11 @@ class RandomErasing(Shown):
         """The picture, with a rectangle erased or not."""
         if not chance(self.p):
             return img
-        place = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
-        return functional.erase(img, *place, self.inplace)
+        region = self.get_params(img, self.scale, self.ratio, self.values(img.shape[-3]))
+        return functional.erase(img, *region, self.inplace)
 
 
-class GaussianBlur(Shown):
+class GaussianBlur(AttributeRepr):
     """Blurs by a random amount: `sigma` in pixels, a number or bounds.
 
     `kernel_size`, odd, is a number or (x, y); see `functional.gaussian_blur`.

@@ -23,8 +23,6 @@ from tensorflow_lite_clone.ops.create.constructors import as_tensor, from_numpy
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision._pillow import is_pil, pillow
 
-__all__ = ["convert_image_dtype", "normalize", "pil_to_tensor", "to_pil_image", "to_tensor"]
-
 WHITE = 255
 # The modes of PIL images with 2, 3, 4 channels of bytes, the usual one first.
 MODES = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}

@@ -7,7 +7,11 @@ from typing import Any
 
 from tensorflow_lite_clone.nn import Module
 from tensorflow_lite_clone.vision.transforms import functional
-from tensorflow_lite_clone.vision.transforms._base import Applied, RandomApplied, Shown
+from tensorflow_lite_clone.vision.transforms._base import (
+    AttributeRepr,
+    FunctionTransform,
+    RandomFunctionTransform,
+)
 from tensorflow_lite_clone.vision.transforms._draws import (
     ATTEMPTS,
     CROP_SIZE,
@@ -21,7 +25,7 @@ from tensorflow_lite_clone.vision.transforms._interpolation import (
 )
 
 
-class Resize(Applied):
+class Resize(FunctionTransform):
     """Resizes to (H, W), or to a length of the shorter edge; see `functional.resize`."""
 
     function = staticmethod(functional.resize)
@@ -45,7 +49,7 @@ class Resize(Applied):
         self.antialias = antialias
 
 
-class CenterCrop(Applied):
+class CenterCrop(FunctionTransform):
     """Cuts out the middle; see `functional.center_crop`."""
 
     function = staticmethod(functional.center_crop)
@@ -56,7 +60,7 @@ class CenterCrop(Applied):
         self.size = pair_of(size, CROP_SIZE)
 
 
-class Pad(Applied):
+class Pad(FunctionTransform):
     """Adds borders; see `functional.pad`."""
 
     function = staticmethod(functional.pad)
@@ -72,7 +76,7 @@ class Pad(Applied):
         self.padding_mode = padding_mode
 
 
-class RandomCrop(Shown):
+class RandomCrop(AttributeRepr):
     """Cuts out a part of a size (H, W) at a random place.
 
     The picture is padded first, as `functional.pad` does, by `padding` if it is given, and with
@@ -85,7 +89,7 @@ class RandomCrop(Shown):
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return crop_place(height, width, output_size)
+        return crop_region(height, width, output_size)
 
     def __init__(
         self,
@@ -114,7 +118,7 @@ class RandomCrop(Shown):
         return functional.crop(img, *self.get_params(img, self.size))
 
 
-def crop_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
+def crop_region(height: int, width: int, size: Sequence[int]) -> tuple[int, int, int, int]:
     """A random (top, left, height, width) of a part; ValueError if it is larger than the whole."""
     h, w = size
     if h > height or w > width:
@@ -127,13 +131,13 @@ def crop_place(height: int, width: int, size: Sequence[int]) -> tuple[int, int, 
     return top, integer(0, width - w + 1), h, w
 
 
-class RandomHorizontalFlip(RandomApplied):
+class RandomHorizontalFlip(RandomFunctionTransform):
     """Exchanges left and right with probability `p`."""
 
     function = staticmethod(functional.hflip)
 
 
-class RandomVerticalFlip(RandomApplied):
+class RandomVerticalFlip(RandomFunctionTransform):
     """Turns the picture upside down with probability `p`."""
 
     function = staticmethod(functional.vflip)
@@ -170,13 +174,13 @@ class RandomResizedCrop(Module):
     ) -> tuple[int, int, int, int]:
         """A random (top, left, height, width) for `crop`."""
         _, height, width = functional.get_dimensions(img)
-        return part_place(height, width, scale, ratio)
+        return resized_region(height, width, scale, ratio)
 
     def forward(self, img: Any) -> Any:
         """A random part of the picture, resized."""
-        place = self.get_params(img, self.scale, self.ratio)
+        region = self.get_params(img, self.scale, self.ratio)
         return functional.resized_crop(
-            img, *place, self.size, self.interpolation, antialias=self.antialias
+            img, *region, self.size, self.interpolation, antialias=self.antialias
         )
 
     def __repr__(self) -> str:
@@ -187,7 +191,7 @@ class RandomResizedCrop(Module):
         )
 
 
-def part_place(
+def resized_region(
     height: int, width: int, scale: Sequence[float], ratio: Sequence[float]
 ) -> tuple[int, int, int, int]:
     """A random (top, left, height, width); the middle, if no draw fits."""
@@ -203,7 +207,7 @@ def part_place(
     return (height - h) // 2, (width - w) // 2, h, w
 
 
-class FiveCrop(Applied):
+class FiveCrop(FunctionTransform):
     """Cuts out the corners and the middle, a tuple of five; see `functional.five_crop`."""
 
     function = staticmethod(functional.five_crop)
@@ -214,7 +218,7 @@ class FiveCrop(Applied):
         self.size = pair_of(size, CROP_SIZE)
 
 
-class TenCrop(Applied):
+class TenCrop(FunctionTransform):
     """Cuts out corners and middle, of the picture and its mirror image: a tuple of ten."""
 
     function = staticmethod(functional.ten_crop)

@@ -56,11 +56,11 @@ CROP_SIZE = "Please provide only two dimensions (h, w) for size."
 
 def expect_length(value: Any, name: str, lengths: Sequence[int]) -> None:
     """TypeError or ValueError for what is no sequence of one of the lengths."""
-    wanted = " or ".join(map(str, lengths))
+    expected = " or ".join(map(str, lengths))
     if not isinstance(value, Sequence):
-        raise TypeError(f"{name} should be a sequence of length {wanted}.")
+        raise TypeError(f"{name} should be a sequence of length {expected}.")
     if len(value) not in lengths:
-        raise ValueError(f"{name} should be a sequence of length {wanted}.")
+        raise ValueError(f"{name} should be a sequence of length {expected}.")
 
 
 def angles_of(value: Any, name: str, lengths: Sequence[int] = (2,)) -> list[float]:

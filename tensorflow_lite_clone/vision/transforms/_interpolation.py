@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-__all__ = ["InterpolationMode", "interpolation_of", "pil_resampling"]
-
 
 class InterpolationMode(Enum):
     """Ways to interpolate; BOX, HAMMING and LANCZOS are for PIL images only."""

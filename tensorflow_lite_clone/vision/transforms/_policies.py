@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["POLICIES", "AutoAugmentPolicy"]
-
 Step = tuple[str, float, int | None]
 
 

@@ -75,8 +75,8 @@ def pad(img: Tensor, padding: int | Sequence[int], fill: Fill, padding_mode: str
 
 def mirrored(size: int, before: int, after: int, device: Any) -> Tensor:
     """Indices along a dimension that is continued by its mirror image, edge pixels included."""
-    places = arange(-before, size + after, dtype=int64, device=device) % (2 * size)
-    return places.minimum(2 * size - 1 - places)
+    index = arange(-before, size + after, dtype=int64, device=device) % (2 * size)
+    return index.minimum(2 * size - 1 - index)
 
 
 def resize(
@@ -141,7 +141,7 @@ def ones_like_channel(batch: Tensor) -> Tensor:
     return ones(n, 1, height, width, dtype=batch.dtype, device=batch.device)
 
 
-def places(height: int, width: int, start_x: float, start_y: float, like: Tensor) -> Tensor:
+def pixel_centres(height: int, width: int, start_x: float, start_y: float, like: Tensor) -> Tensor:
     """The points (H * W, 3) of a picture, (x, y, 1), counted from a start."""
     dtype = like.dtype if like.is_floating_point() else float32
     x = linspace(start_x, start_x + width - 1, width, dtype=dtype, device=like.device)
@@ -156,7 +156,7 @@ def affine_grid(
     """The grid (1, H, W, 2) of a matrix that moves pixels around the picture's middle."""
     height, width = img.shape[-2:]
     new_height, new_width = size or (height, width)
-    points = places(new_height, new_width, 0.5 - new_width / 2, 0.5 - new_height / 2, img)
+    points = pixel_centres(new_height, new_width, 0.5 - new_width / 2, 0.5 - new_height / 2, img)
     theta = tensor(matrix, dtype=points.dtype, device=img.device).reshape(2, 3).T
     half = tensor([0.5 * width, 0.5 * height], dtype=points.dtype, device=img.device)
     return (points @ (theta / half)).reshape(1, new_height, new_width, 2)
@@ -208,7 +208,7 @@ def perspective(
 ) -> Tensor:
     """The picture drawn such that four start points come to lie on the end points."""
     height, width = img.shape[-2:]
-    points = places(height, width, 0.5, 0.5, img)
+    points = pixel_centres(height, width, 0.5, 0.5, img)
     a, b, c, d, e, f, g, h = perspective_coefficients(startpoints, endpoints)
     above = tensor([[a, b, c], [d, e, f]], dtype=points.dtype, device=img.device).T
     below = tensor([[g, h, 1.0], [g, h, 1.0]], dtype=points.dtype, device=img.device).T

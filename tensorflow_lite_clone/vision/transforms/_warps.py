@@ -11,7 +11,7 @@ from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.transforms import functional
-from tensorflow_lite_clone.vision.transforms._base import Shown
+from tensorflow_lite_clone.vision.transforms._base import AttributeRepr
 from tensorflow_lite_clone.vision.transforms._draws import (
     angles_of,
     chance,
@@ -162,7 +162,7 @@ class RandomAffine(Module):
         return text + ")"
 
 
-class RandomPerspective(Shown):
+class RandomPerspective(AttributeRepr):
     """Draws the picture as if seen from elsewhere, with probability `p`.
 
     Each corner moves inwards by up to `distortion_scale` of half the width and height.

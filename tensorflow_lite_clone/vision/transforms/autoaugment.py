@@ -180,11 +180,11 @@ class AutoAugment(_Policy):
         """The picture after one of the policies."""
         number, chances, signs = self.get_params(len(self.policies))
         space = self.space(img)
-        for index, (name, p, place) in enumerate(self.policies[number]):
+        for index, (name, p, level) in enumerate(self.policies[number]):
             if chances[index] > p:
                 continue
             strengths, signed = space[name]
-            strength = strengths[place] if strengths and place is not None else 0.0
+            strength = strengths[level] if strengths and level is not None else 0.0
             if signed and not signs[index]:
                 strength = -strength
             img = self.stepped(img, name, strength)
@@ -194,11 +194,11 @@ class AutoAugment(_Policy):
 class _Drawn(_Policy):
     """Policies that draw what is done from all that can be done."""
 
-    def draw(self, img: Any, space: Space, place: Callable[[], int]) -> Any:
-        """The picture after a random step; `place` gives its strength's place in the list."""
+    def draw(self, img: Any, space: Space, level: Callable[[], int]) -> Any:
+        """The picture after a random step; `level` gives its strength's number in the list."""
         name = list(space)[integer(0, len(space))]
         strengths, signed = space[name]
-        strength = strengths[place()] if strengths else 0.0
+        strength = strengths[level()] if strengths else 0.0
         if signed and self.negative():
             strength = -strength
         return self.stepped(img, name, strength)

@@ -12,6 +12,3 @@ class GradScaler(_GradScaler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("cuda", *args, **kwargs)
-
-
-__all__ = ["GradScaler"]

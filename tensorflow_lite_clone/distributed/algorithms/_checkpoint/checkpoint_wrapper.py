@@ -12,16 +12,6 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.utils.checkpoint import checkpoint
 
-__all__ = [
-    "ActivationWrapper",
-    "CheckpointImpl",
-    "CheckpointWrapper",
-    "OffloadWrapper",
-    "apply_activation_checkpointing",
-    "checkpoint_wrapper",
-    "offload_wrapper",
-]
-
 _WRAPPED = "_checkpoint_wrapped_module"
 
 

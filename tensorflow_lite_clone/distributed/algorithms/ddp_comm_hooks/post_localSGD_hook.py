@@ -11,8 +11,6 @@ from tensorflow_lite_clone.distributed.grad_bucket import GradBucket
 from tensorflow_lite_clone.futures import Future
 from tensorflow_lite_clone.tensor import Tensor
 
-__all__ = ["PostLocalSGDState", "post_localSGD_hook"]
-
 
 class PostLocalSGDState:
     """Until iteration `start_localSGD_iter` gradients are averaged over `process_group`.

@@ -25,11 +25,11 @@ class _OfOne(Transform):
         chosen = self.chosen(flat)
         if sum(chosen) != 1:
             raise TypeError(f"Expected one picture in the sample, but found {sum(chosen)}")
-        place = chosen.index(True)
-        picture = flat[place]
+        index = chosen.index(True)
+        picture = flat[index]
         plain = picture.as_subclass(Tensor) if isinstance(picture, Tensor) else picture
         result = self.augmented(plain)
-        flat[place] = wrap(result, like=picture) if isinstance(picture, Tensor) else result
+        flat[index] = wrap(result, like=picture) if isinstance(picture, Tensor) else result
         return tree_unflatten(flat, spec)
 
     def negative(self) -> bool:
@@ -49,11 +49,11 @@ class AutoAugment(_OfOne, autoaugment.AutoAugment):
     def augmented(self, img: Any) -> Any:
         """The picture after one of the policies."""
         space = self.space(img)
-        for name, p, place in self.policies[integer(0, len(self.policies))]:
+        for name, p, level in self.policies[integer(0, len(self.policies))]:
             if not chance(p):
                 continue
             strengths, signed = space[name]
-            strength = strengths[place] if strengths and place is not None else 0.0
+            strength = strengths[level] if strengths and level is not None else 0.0
             img = self.stepped(img, name, -strength if signed and self.negative() else strength)
         return img
 

@@ -25,12 +25,12 @@ def corners_of(boxes: Tensor, format: BoundingBoxFormat) -> Tensor:
     """Boxes in any format as (left, top, right, bottom)."""
     if format is XYXY:
         return boxes
-    place, size = boxes[..., :2], boxes[..., 2:]
+    corner, size = boxes[..., :2], boxes[..., 2:]
     if format is XYWH:
-        return cat([place, place + size], -1)
+        return cat([corner, corner + size], -1)
     if size.is_floating_point():
-        return cat([place - size / 2, place + size / 2], -1)
-    start = place - (size + 1).div(2, rounding_mode="floor")
+        return cat([corner - size / 2, corner + size / 2], -1)
+    start = corner - (size + 1).div(2, rounding_mode="floor")
     return cat([start, start + size], -1)
 
 

@@ -200,8 +200,8 @@ class RandomErasing(RandomTransform):
             else:
                 values = tensor(self.value)[:, None, None]
             top = integer(0, height - h + 1)
-            return {"place": (top, integer(0, width - w + 1), h, w, values)}
-        return {"place": None}
+            return {"region": (top, integer(0, width - w + 1), h, w, values)}
+        return {"region": None}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The leaf, with a rectangle erased."""
@@ -211,6 +211,6 @@ class RandomErasing(RandomTransform):
                 f"tv_tensors.{type(inpt).__name__}. This will likely change in the future.",
                 stacklevel=level_outside(),
             )
-        if params["place"] is None:
+        if params["region"] is None:
             return inpt
-        return self.call(functional.erase, inpt, *params["place"], self.inplace)
+        return self.call(functional.erase, inpt, *params["region"], self.inplace)

@@ -26,7 +26,7 @@ from tensorflow_lite_clone.vision.tv_tensors import BoundingBoxes, Mask
 
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 # What some transforms draw, in the order in which functions take it.
-PLACE = ("top", "left", "height", "width")
+REGION = ("top", "left", "height", "width")
 AMOUNTS = ("angle", "translate", "scale", "shear")
 CORNERS = ("startpoints", "endpoints")
 
@@ -134,37 +134,37 @@ class RandomCrop(Transform):
         """The padding, and the place in the padded picture."""
         height, width = size_of(flat_inputs)
         left, top, right, bottom = self.padding or (0, 0, 0, 0)
-        wanted_height, wanted_width = self.size
+        crop_height, crop_width = self.size
         if self.pad_if_needed:
-            across = max(wanted_width - (width + left + right), 0)
-            down = max(wanted_height - (height + top + bottom), 0)
+            across = max(crop_width - (width + left + right), 0)
+            down = max(crop_height - (height + top + bottom), 0)
             left, right = left + across, right + across
             top, bottom = top + down, bottom + down
         height, width = height + top + bottom, width + left + right
-        if height < wanted_height or width < wanted_width:
+        if height < crop_height or width < crop_width:
             raise ValueError(
-                f"Required crop size {(wanted_height, wanted_width)} is larger than "
+                f"Required crop size {(crop_height, crop_width)} is larger than "
                 f"{'padded ' if self.padding else ''}input image size {(height, width)}."
             )
-        place = [
+        corner = [
             integer(0, have - want + 1) if have > want else 0
-            for have, want in ((height, wanted_height), (width, wanted_width))
+            for have, want in ((height, crop_height), (width, crop_width))
         ]
-        return {"padding": [left, top, right, bottom], "place": (*place, *self.size)}
+        return {"padding": [left, top, right, bottom], "region": (*corner, *self.size)}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """The part of the leaf."""
         if any(params["padding"]):
             fill = fill_for(self.fill, inpt)
             inpt = self.call(functional.pad, inpt, params["padding"], fill, self.padding_mode)
-        return self.call(functional.crop, inpt, *params["place"])
+        return self.call(functional.crop, inpt, *params["region"])
 
 
 class RandomResizedCrop(Transform):
     """Cuts out a part of random size and shape, and resizes it (C. Szegedy et al., 2015)."""
 
     function = staticmethod(functional.resized_crop)
-    arguments = (*PLACE, "size", "interpolation", "antialias")
+    arguments = (*REGION, "size", "interpolation", "antialias")
 
     def __init__(
         self,
@@ -187,8 +187,8 @@ class RandomResizedCrop(Transform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The place of the part."""
-        place = _crops.part_place(*size_of(flat_inputs), self.scale, self.ratio)
-        return dict(zip(PLACE, place))
+        region = _crops.resized_region(*size_of(flat_inputs), self.scale, self.ratio)
+        return dict(zip(REGION, region))
 
 
 class FiveCrop(Transform):
