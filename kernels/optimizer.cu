@@ -2,7 +2,7 @@
 //
 // Op:          sgd_step, adam_step, rmsprop_step, adagrad_step, count_steps, grad_norm,
 //              clip_to_norm, clamp_each, zero_each, copy_each
-// Math:        as ops/update.py writes them, for the gradient h = (maximize ? -g : g) + decay p
+// Math:        as the rules in optim/ say, for the gradient h = (maximize ? -g : g) + decay p
 //              sgd: b = first ? h : mu b + (1 - d) h; p -= lr (nesterov ? h + mu b : b)
 //              adam: m += (1 - b1) (h - m); v = b2 v + (1 - b2) h^2; w = amsgrad ? max(w, v) : v
 //              p -= lr / (1 - b1^t) m / (sqrt(w) / sqrt(1 - b2^t) + eps), 1 - b^t = -expm1(t ln b)
@@ -72,7 +72,7 @@
 //              copy_each<double>: 48 registers, 0 bytes shared
 //              copy_each<__half>: 48 registers, 0 bytes shared
 //              copy_each<__nv_bfloat16>: 48 registers, 0 bytes shared
-// Source:      the papers named in ops/update.py
+// Source:      the papers named in optim/
 // Measured:    NVIDIA H200, AdamW of 33.5 million float32, 2026-11-23: 227 us, 4.14 TB/s, as a copy
 
 #include "common.cuh"

@@ -130,6 +130,7 @@ for _declared, _room, _name in (
     (_late_bound.sparse_tensor, "sparse", "SparseTensor"),
     (_late_bound.to_sparse, "sparse", "from_dense"),
     (_late_bound.compile_kernel, "backends.cupy.kernel", "Instance"),
+    (_late_bound.launch_step, "backends.cupy.tensor_lists", "launch_step"),
 ):
     _provide(_declared, _room, _name)
 

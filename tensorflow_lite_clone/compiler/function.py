@@ -126,7 +126,26 @@ class _CacheEntry:
         self.mutated: set[int] = set()  # but for those that they write into
 
 
-class Compiled:
+class Wrapper:
+    """What takes the place of a function: it looks like it, and copies and pickles are it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        if not hasattr(function, "_parameters"):
+            functools.update_wrapper(self, function)
+        everyone.add(self)
+
+    def __get__(self, owner: Any, kind: Any = None) -> Any:
+        return self if owner is None else types.MethodType(self, owner)  # type: ignore[arg-type]
+
+    def __reduce__(self) -> Any:
+        return _identity, (self._function,)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._function!r}>"
+
+
+class Compiled(Wrapper):
     """`function`, captured in graphs of the device; see `torch.compile`."""
 
     def __init__(
@@ -136,14 +155,12 @@ class Compiled:
         limit: int | None = None,
         folder: Folder | None = None,
     ) -> None:
-        self._function, self._fullgraph, self._folder = function, fullgraph, folder
+        super().__init__(function)
+        self._fullgraph, self._folder = fullgraph, folder
         self._limit = RECOMPILE_LIMIT if limit is None else limit
         self._logged: set[str] = set()
         self._lock = locks.reentrant_lock()
         self.reset()
-        if not hasattr(function, "_parameters"):
-            functools.update_wrapper(self, function)
-        everyone.add(self)
 
     def reset(self) -> None:
         """Forget everything that was captured."""
@@ -152,15 +169,6 @@ class Compiled:
         self._steps: list[Step] = []  # they share a memory pool
         self._pool: Any = None
         self._last: Step | None = None
-
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else types.MethodType(self, owner)
-
-    def __reduce__(self) -> Any:
-        return _identity, (self._function,)  # copies and pickles are not compiled
-
-    def __repr__(self) -> str:
-        return f"<compiled {self._function!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if inside.active or capture.state.graph is not None or mode.transforms:

@@ -79,3 +79,6 @@ norm_over_processes = LateBound("norm_over_processes", lambda *_: None)
 
 #: ``compile_kernel(kernel, template_arguments)``: an instance of a CUDA kernel, ready to launch.
 compile_kernel = LateBound("compile_kernel")
+#: ``launch_step(kernel, template, lists, cells, values, flags, *, lr, found_inf)``: an optimizer's
+#: step by a kernel over lists of tensors.
+launch_step = LateBound("launch_step")

@@ -142,8 +142,7 @@ class Capture(TorchFunctionMode):
             self.device = traced.device
         self._traced[id(traced.tensor)] = traced
         node.meta["val"] = self.noted(traced)
-        for dim in range(traced.tensor.ndim):
-            values = tuple([lane.shape[dim] for lane in traced.lanes])
+        for dim, values in enumerate(zip(*[lane.shape for lane in traced.lanes])):
             expression = self.sizes.expression(values)
             if expression is not None and expression.number is None:
                 self.sources.append((expression, node, dim))
@@ -374,8 +373,7 @@ class Capture(TorchFunctionMode):
 
     def _note_sizes(self, traced: Traced) -> None:
         """Let sizes of a result that follow from no others be symbols of their own."""
-        for dim in range(traced.tensor.ndim):
-            values = tuple([lane.shape[dim] for lane in traced.lanes])
+        for dim, values in enumerate(zip(*[lane.shape for lane in traced.lanes])):
             if self.sizes.expression(values) is None:
                 name = f"u{len(self.sizes.ranges)}"
                 self.sizes.ranges[name] = (0, float("inf"))
@@ -386,14 +384,16 @@ class Capture(TorchFunctionMode):
 
     def shape(self, tensor: Tensor) -> Size:
         """The sizes of a tensor, symbolic where they are dynamic."""
-        traced = self.traced(tensor)
-        sizes = []
-        for dim, size in enumerate(traced.lanes[0].shape):
-            values = tuple([lane.shape[dim] for lane in traced.lanes])
+        return tuple.__new__(Size, self.numbers([x.shape for x in self.traced(tensor).lanes]))
+
+    def numbers(self, lanes: list[Any]) -> list[Any]:
+        """What these are in all lanes: numbers, or sizes where lanes differ."""
+        found: list[Any] = []
+        for values in zip(*lanes):
             expression = self.sizes.expression(values)
             is_number = expression is None or expression.number is not None
-            sizes.append(size if is_number else SymInt(self, expression))  # type: ignore[arg-type]
-        return tuple.__new__(Size, sizes)
+            found.append(values[0] if is_number else SymInt(self, expression))  # type: ignore[arg-type]
+        return found
 
     def noted(self, traced: Traced) -> FakeTensor:
         """A tensor as a node's note."""

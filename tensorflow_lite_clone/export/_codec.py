@@ -23,7 +23,7 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.export import graph_signature
 from tensorflow_lite_clone.export._capture import note
-from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._expressions import COMPARISONS, Expression
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import wrap_with_autocast, wrap_with_set_grad_enabled
 from tensorflow_lite_clone.export._sizes import Infinity, Symbol, int_oo
@@ -48,8 +48,19 @@ from tensorflow_lite_clone.utils import _pytree
 
 #: Functions of graphs that are no operations, by their names.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f"operator.{name}": getattr(operator, name)
-    for name in "add sub mul floordiv mod neg truediv pow getitem lt le gt ge eq ne".split()
+    f"operator.{function.__name__}": function
+    for function in (
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.floordiv,
+        operator.mod,
+        operator.neg,
+        operator.truediv,
+        operator.pow,
+        operator.getitem,
+        *COMPARISONS.values(),
+    )
 } | {
     "torch.sym_float": sym_float,
     "wrap_with_set_grad_enabled": wrap_with_set_grad_enabled,

@@ -148,30 +148,16 @@ class _Rerun:
             if node.op == "get_attr":
                 environment[node] = module.get_submodule(str(node.target))
             elif node.op == "call_function":
-                args, kwargs = self._arguments(node, environment)
+                values = environment.__getitem__
+                args, kwargs = _replaced((node.args, node.kwargs), Node, values)
                 self.capture.trace = node.meta.get("stack_trace", "")
                 self.capture.modules = [
                     (key, *value) for key, value in node.meta.get("nn_module_stack", {}).items()
                 ]
                 environment[node] = self._call(node, args, kwargs)
             elif node.op == "output":
-                return [
-                    environment[each] if isinstance(each, Node) else each for each in node.args[0]
-                ]
+                return list(_replaced(node.args[0], Node, environment.__getitem__))
         raise AssertionError("the graph has no output")
-
-    @staticmethod
-    def _arguments(node: Node, environment: dict[Node, Any]) -> Any:
-        def value(each: Any) -> Any:
-            if isinstance(each, Node):
-                return environment[each]
-            if isinstance(each, (list, tuple)):
-                return [value(item) for item in each]
-            return each
-
-        return tuple([value(each) for each in node.args]), {
-            name: value(each) for name, each in node.kwargs.items()
-        }
 
     def _call(self, node: Node, args: tuple, kwargs: dict[str, Any]) -> Any:
         target: Any = node.target
@@ -186,7 +172,7 @@ class _Rerun:
                 return self.interpret(args[place], inner)
         if target is operator.getitem and isinstance(args[0], (list, tuple)):
             return args[0][args[1]]
-        plain, options = _read(args), {name: _read(value) for name, value in kwargs.items()}
+        plain, options = _read((args, kwargs))
         if not isinstance(target, OpOverload):
             return target(*plain, **options)
         if target is aten.item.default:
@@ -267,10 +253,19 @@ class _Rerun:
 
 
 def _read(value: Any) -> Any:
-    if isinstance(value, Memory):
-        return value.read()
+    """Values with what memory holds now in its place."""
+    return _replaced(value, Memory, Memory.read)
+
+
+def _replaced(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Values with others for those of a kind, in lists and dictionaries that may be written to."""
+    if isinstance(value, kind):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _replaced(each, kind, change) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)([_read(each) for each in value])
+        found = [_replaced(each, kind, change) for each in value]
+        return tuple(found) if isinstance(value, tuple) else found
     return value
 
 

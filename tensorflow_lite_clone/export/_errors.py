@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -21,6 +22,15 @@ class UserError(errors.UserError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message + _HINT)
+
+
+def violated(names: str, problems: str, fixes: Sequence[str] = ()) -> UserError:
+    """The error of dynamic dimensions that are not free, and what to write instead."""
+    suggested = "\nSuggested fixes:\n" + "\n".join(fixes) if fixes else ""
+    return UserError(
+        f"Constraints violated ({names})! For more information, run with "
+        f'TORCH_LOGS="+dynamic".\n{problems}{suggested}'
+    )
 
 
 def place() -> str:

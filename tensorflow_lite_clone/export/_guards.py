@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._expressions import COMPARISONS, Expression
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
-
-_COMPARISONS = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
-}  # fmt: skip
 
 
 class Expected(NamedTuple):
@@ -76,7 +70,7 @@ class GuardsFn(Module):
             self._check_derived(size, source, found, sizes, names)
         for left, sign, right in self.guards:
             if left.symbols | right.symbols <= sizes.keys():
-                holds = _COMPARISONS[sign](left.value(sizes), right.value(sizes))
+                holds = COMPARISONS[sign](left.value(sizes), right.value(sizes))
                 expect(holds, f"{_written(left, names)} {sign} {_written(right, names)}")
 
     def _check_range(self, name: str, source: str, found: int) -> None:

@@ -62,13 +62,7 @@ def _dim(capture: Capture, x: Tensor) -> int:
 
 @handler("stride")
 def _stride(capture: Capture, x: Tensor, dim: int | None = None) -> Any:
-    traced = capture.traced(x)
-    found = []
-    for place in range(x.ndim):
-        values = tuple([lane.stride(place) for lane in traced.lanes])
-        expression = capture.sizes.expression(values)
-        number = values[0] if expression is None else expression.number
-        found.append(SymInt(capture, expression) if number is None else number)  # type: ignore[arg-type]
+    found = capture.numbers([lane.stride() for lane in capture.traced(x).lanes])
     return tuple(found) if dim is None else found[dim]
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._expressions import COMPARISONS, Expression
 
 
 class Infinity(float):
@@ -30,7 +30,7 @@ int_oo = Infinity("inf")
 LANES = 4
 #: By how much the sizes of other lanes differ from the example's; dimensions take turns.
 _STEPS = ((1, 3, 6), (2, 5, 3), (3, 1, 8), (4, 7, 2), (5, 2, 9), (6, 9, 1))
-_COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 class Guard(NamedTuple):
@@ -187,12 +187,8 @@ class Sizes:
         if known is not None:
             return known
         one, two = left.value(self.lanes[0]), right.value(self.lanes[0])
-        found = bool(getattr(one, f"__{_COMPARISONS[operator]}__")(two))
-        if not found:
-            operator = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}[
-                operator
-            ]
-        self.require(left, operator, right)
+        found = bool(COMPARISONS[operator](one, two))
+        self.require(left, operator if found else _NEGATED[operator], right)
         return found
 
     def require(self, left: Expression, operator: str, right: Expression) -> None:

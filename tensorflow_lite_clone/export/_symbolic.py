@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tensorflow_lite_clone.export._expressions import Expression
+from tensorflow_lite_clone.export._expressions import COMPARISONS, Expression
 from tensorflow_lite_clone.ops.compat import symbols
 from tensorflow_lite_clone.ops.namespaces import aten
 
@@ -159,7 +159,7 @@ class SymBool(_Symbolic, symbols.SymBool):
     def node(self) -> Any:
         """The node that gives the condition."""
         if self._node is None:
-            self._node = self._capture.add(_FUNCTIONS[self._sides[1]], self._operands)
+            self._node = self._capture.add(COMPARISONS[self._sides[1]], self._operands)
             self._node.meta["val"] = self
         return self._node
 
@@ -186,7 +186,7 @@ class SymBool(_Symbolic, symbols.SymBool):
         """The condition in a lane."""
         left, name, right = self._sides
         sizes = self._capture.sizes.lanes[number]
-        return bool(_FUNCTIONS[name](left.value(sizes), right.value(sizes)))
+        return bool(COMPARISONS[name](left.value(sizes), right.value(sizes)))
 
     def __repr__(self) -> str:
         left, name, right = self._sides
@@ -194,12 +194,6 @@ class SymBool(_Symbolic, symbols.SymBool):
 
     def __deepcopy__(self, memo: Any) -> SymBool:
         return self
-
-
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
-}  # fmt: skip
 
 
 def _expression(value: Any) -> Expression:
@@ -238,7 +232,7 @@ def _comparison(name: str) -> Callable[..., Any]:
             other = int(other)
         if not isinstance(other, (int, SymInt)):
             if isinstance(other, float):  # a bound that may be infinite
-                return _FUNCTIONS[name](self.hint, other)
+                return COMPARISONS[name](self.hint, other)
             return NotImplemented
         return SymBool(self, name, other)
 
@@ -254,6 +248,10 @@ def _of_floats(function: Callable[..., Any], reflected: bool) -> Callable[..., A
     return calculate
 
 
+def _float_comparison(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: function(float(self), float(other))
+
+
 for _name in ("add", "sub", "mul", "floordiv", "mod"):
     _function = getattr(operator, _name)
     setattr(SymInt, f"__{_name}__", _arithmetic(_function, False))
@@ -262,15 +260,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "pow"):
     _function = getattr(operator, _name)
     setattr(SymFloat, f"__{_name}__", _of_floats(_function, False))
     setattr(SymFloat, f"__r{_name}__", _of_floats(_function, True))
-for _sign, _function in _FUNCTIONS.items():
+for _sign, _function in COMPARISONS.items():
     setattr(SymInt, f"__{_function.__name__}__", _comparison(_sign))
-
-
-def _float_comparison(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: function(float(self), float(other))
-
-
-for _sign, _function in _FUNCTIONS.items():
     setattr(SymFloat, f"__{_function.__name__}__", _float_comparison(_function))
 SymFloat.__hash__ = object.__hash__  # type: ignore[method-assign]
 

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.export import _attention, _functions, _operators  # noqa: F401  handlers
 from tensorflow_lite_clone.export._arguments import argument_names, bound_arguments
 from tensorflow_lite_clone.export._capture import Capture, LaneError, Unrecorded
-from tensorflow_lite_clone.export._errors import UserError
+from tensorflow_lite_clone.export._errors import UserError, violated
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._guards import Expected, ValueRanges
 from tensorflow_lite_clone.export._modes import fold
@@ -155,32 +155,22 @@ def _fake_state(
     kept = [(each, dict(each._parameters), dict(each._buffers)) for each in module.modules()]
     others = [(each, dict(each.__dict__)) for each in module.modules()]
     fakes: dict[int, Any] = {}
-    parameter_places: list[tuple[dict[str, Any], str, str, Tensor]] = []
-    buffer_places: list[tuple[Module, str, str, Tensor]] = []
-    for path, each in module.named_modules(remove_duplicate=False):
-        prefix = f"{path}." if path else ""
-        parameter_places += [
-            (each._parameters, k, prefix + k, v)
-            for k, v in each._parameters.items()
-            if v is not None
-        ]
-        buffer_places += [
-            (each, k, prefix + k, v) for k, v in each._buffers.items() if v is not None
-        ]
-    for table, name, path, tensor in parameter_places:
-        traced = fakes.get(id(tensor)) or capture.fake(tensor)
-        fakes[id(tensor)] = traced
-        node = capture.placeholder(f"p_{_as_name(path)}", traced)
-        inputs.append(InputSpec(InputKind.PARAMETER, TensorArgument(node.name), path))
-        table[name] = traced.tensor
-    for each, name, path, tensor in buffer_places:
-        traced = fakes.get(id(tensor)) or capture.fake(tensor)
-        fakes[id(tensor)] = traced
-        node = capture.placeholder(f"b_{_as_name(path)}", traced)
-        saved = name not in each._non_persistent_buffers_set
-        inputs.append(InputSpec(InputKind.BUFFER, TensorArgument(node.name), path, saved))
-        each._buffers[name] = traced.tensor
-        buffers[id(each), name] = each, name, traced.tensor
+    places = [
+        (kind, each, name, f"{path}.{name}" if path else name, tensor)
+        for kind, table in ((InputKind.PARAMETER, "_parameters"), (InputKind.BUFFER, "_buffers"))
+        for path, each in module.named_modules(remove_duplicate=False)
+        for name, tensor in vars(each)[table].items()
+        if tensor is not None
+    ]
+    for kind, each, name, path, tensor in places:
+        traced = fakes[id(tensor)] = fakes.get(id(tensor)) or capture.fake(tensor)
+        node = capture.placeholder(f"{kind.name[0].lower()}_{_as_name(path)}", traced)
+        if kind is InputKind.PARAMETER:
+            saved, each._parameters[name] = None, traced.tensor
+        else:
+            saved, each._buffers[name] = name not in each._non_persistent_buffers_set, traced.tensor
+            buffers[id(each), name] = each, name, traced.tensor
+        inputs.append(InputSpec(kind, TensorArgument(node.name), path, saved))
     for path, each in module.named_modules():
         for name, value in each.__dict__.items():
             if isinstance(value, Tensor):
@@ -305,7 +295,7 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
             "maybe_mark_dynamic. If you're using Dim.DYNAMIC, replace it with either Dim.STATIC or "
             "Dim.AUTO."
         )
-        fixes = f"  {owner.name} = {value.number}"
+        fix = f"  {owner.name} = {value.number}"
         names = owner.name
     else:
         assert other is not None
@@ -323,12 +313,8 @@ def _settle(plan: Plan, symbol: str, value: Expression) -> None:
             f"  - The values of {owner.name} = {owner.source} and {other_side} must always be "
             "equal."
         )
-        fixes = f"  {owner.name} = {right}"
-    suggested = f"\nSuggested fixes:\n{fixes}" if isinstance(owner.dim, Dim) else ""
-    raise UserError(
-        f"Constraints violated ({names})! For more information, run with "
-        f'TORCH_LOGS="+dynamic".\n{message}{suggested}'
-    )
+        fix = f"  {owner.name} = {right}"
+    raise violated(names, message, [fix] if isinstance(owner.dim, Dim) else [])
 
 
 def _diagnose(
@@ -388,11 +374,7 @@ def _ranges(plan: Plan, capture: Capture, symbols: list[Symbol]) -> dict[Any, Va
                 f"satisfy the generated guard {guard}"
             )
     if problems:
-        suggested = "\nSuggested fixes:\n" + "\n".join(fixes) if fixes else ""
-        raise UserError(
-            f"Constraints violated ({', '.join(names)})! For more information, run with "
-            f'TORCH_LOGS="+dynamic".\n' + "\n".join(problems) + suggested
-        )
+        raise violated(", ".join(names), "\n".join(problems), fixes)
     for name in sorted(capture.sizes.unbacked):
         low, high = capture.sizes.ranges.get(name, (-int_oo, int_oo))
         found[Expression.of(name)] = ValueRanges(low, high)

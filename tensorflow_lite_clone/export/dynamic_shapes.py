@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from tensorflow_lite_clone.export._arguments import Leaf, bound_arguments, leaves_of
-from tensorflow_lite_clone.export._errors import UserError
+from tensorflow_lite_clone.export._errors import UserError, violated
 from tensorflow_lite_clone.export._expressions import Expression
 from tensorflow_lite_clone.export._sizes import Symbol, int_oo
 from tensorflow_lite_clone.fx.experimental.symbolic_shapes import ConstraintViolationError
@@ -181,7 +181,7 @@ class ShapesCollection:
             return self._shapes.get(id(leaf))
 
         arguments = bound_arguments(m, args, kwargs or {})
-        result = {name: _replaced(value, shape) for name, value in arguments.items()}
+        result = {name: tree_map(shape, value) for name, value in arguments.items()}
         if missing := self._shapes.keys() - found:
             raise ValueError(f"{len(missing)} tensors with shapes were not found in the arguments")
         return result
@@ -227,18 +227,13 @@ class AdditionalInputs:
                 return Dim.DYNAMIC
             return None
 
-        return {name: _replaced(value, shape) for name, value in trees[0].items()}
+        return {name: tree_map(shape, value) for name, value in trees[0].items()}
 
     def verify(self, ep: Any) -> None:
         """Run the program on all examples: it raises where it does not hold for one."""
         module = ep.module()
         for args, kwargs in self._examples:
             module(*args, **kwargs)
-
-
-def _replaced(tree: Any, function: Any) -> Any:
-    """A tree with other leaves."""
-    return tree_map(function, tree)
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
@@ -347,11 +342,11 @@ class Plan:
         if isinstance(wish, _DimHint):
             if size in (0, 1):
                 if wish.type == "DYNAMIC":
-                    raise UserError(
-                        f"Constraints violated ({source})! For more information, run with "
-                        f'TORCH_LOGS="+dynamic".\n  - You marked {source} as dynamic but your '
-                        f"code specialized it to be a constant ({size}). Replace Dim.DYNAMIC with "
-                        "either Dim.STATIC or Dim.AUTO."
+                    raise violated(
+                        source,
+                        f"  - You marked {source} as dynamic but your code specialized it to be a "
+                        f"constant ({size}). Replace Dim.DYNAMIC with either Dim.STATIC or "
+                        "Dim.AUTO.",
                     )
                 return Expression.of(size)
             return Expression.of(self._symbol(source, wish, size))
@@ -373,11 +368,11 @@ class Plan:
                 f"{root.__name__} of {self.owners[name].hint} elsewhere"
             )
         if hint in (0, 1) and factor == 1 and not offset:
-            raise UserError(
-                f"Constraints violated ({root.__name__})! For more information, run with "
-                f'TORCH_LOGS="+dynamic".\n  - You marked {root.__name__} as dynamic but your code '
-                f"specialized it to be a constant ({hint}).\nSuggested fixes:\n"
-                f"  {root.__name__} = {hint}"
+            raise violated(
+                root.__name__,
+                f"  - You marked {root.__name__} as dynamic but your code specialized it to be a "
+                f"constant ({hint}).",
+                [f"  {root.__name__} = {hint}"],
             )
         return Expression.of(name) * Expression.of(factor) + Expression.of(offset)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any
 
@@ -116,9 +116,8 @@ class InputSpec:
             raise AssertionError("Failed to specify persistent flag on BUFFER.")
 
     def __str__(self) -> str:
-        target = "" if self.target is None else f" target='{self.target}'"
         persistent = "" if self.persistent is None else f" persistent={self.persistent}"
-        return f"{_name(self.arg)}: {self.kind.name}{target}{persistent}"
+        return _spec_text(self) + persistent
 
 
 @dataclasses.dataclass
@@ -130,12 +129,18 @@ class OutputSpec:
     target: str | None
 
     def __str__(self) -> str:
-        target = "" if self.target is None else f" target='{self.target}'"
-        return f"{_name(self.arg)}: {self.kind.name}{target}"
+        return _spec_text(self)
 
 
-def _name(argument: ArgumentSpec) -> str:
-    return argument.name
+def _spec_text(spec: InputSpec | OutputSpec) -> str:
+    target = "" if spec.target is None else f" target='{spec.target}'"
+    return f"{spec.arg.name}: {spec.kind.name}{target}"
+
+
+def _user_values(specs: Sequence[InputSpec] | Sequence[OutputSpec], *kinds: Enum) -> tuple:
+    """The names of arguments or results; their values where they are constants."""
+    arguments = [spec.arg for spec in specs if spec.kind in kinds]
+    return tuple([x.value if isinstance(x, ConstantArgument) else x.name for x in arguments])
 
 
 @dataclasses.dataclass
@@ -204,24 +209,12 @@ class ExportGraphSignature:
     @property
     def user_inputs(self) -> Collection[Any]:
         """The names of the arguments; their values where they are constants."""
-        return tuple(
-            [
-                s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
-                for s in self.input_specs
-                if s.kind is InputKind.USER_INPUT
-            ]
-        )
+        return _user_values(self.input_specs, InputKind.USER_INPUT)
 
     @property
     def user_outputs(self) -> Collection[Any]:
         """The names of the results; their values where they are constants."""
-        return tuple(
-            [
-                s.arg.value if isinstance(s.arg, ConstantArgument) else s.arg.name
-                for s in self.output_specs
-                if s.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
-            ]
-        )
+        return _user_values(self.output_specs, OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:

@@ -28,7 +28,6 @@ from tensorflow_lite_clone.fx._names import torch_name, torch_path
 from tensorflow_lite_clone.fx._namespace import STANDARD
 from tensorflow_lite_clone.fx._tracer import Tracer
 from tensorflow_lite_clone.fx.graph import Graph, PythonCode, _BoxedCodeGen, _PyTreeCodeGen
-from tensorflow_lite_clone.fx.node import Node
 from tensorflow_lite_clone.nn.modules.module import Module, _addindent
 from tensorflow_lite_clone.serialization import save
 
@@ -428,29 +427,22 @@ class GraphModule(Module):
         finally:
             self._unregister_replace_node_hook(f)
 
-    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._replace_hooks.append(_checked_hook(f))
 
-    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._replace_hooks.remove(f)
+def _add_hooks(kind: str, hooks: str) -> None:
+    """Give graph modules methods that register hooks of a kind in a list, and take them away."""
 
-    def _register_create_node_hook(self, f: Callable[[Node], Any]) -> None:
-        self._create_node_hooks.append(_checked_hook(f))
+    def register(self: GraphModule, f: Callable[..., Any]) -> None:
+        getattr(self, hooks).append(_checked_hook(f))
 
-    def _unregister_create_node_hook(self, f: Callable[[Node], Any]) -> None:
-        self._create_node_hooks.remove(f)
+    def unregister(self: GraphModule, f: Callable[..., Any]) -> None:
+        getattr(self, hooks).remove(f)
 
-    def _register_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
-        self._erase_node_hooks.append(_checked_hook(f))
+    setattr(GraphModule, f"_register_{kind}_hook", register)
+    setattr(GraphModule, f"_unregister_{kind}_hook", unregister)
 
-    def _unregister_erase_node_hook(self, f: Callable[[Node], Any]) -> None:
-        self._erase_node_hooks.remove(f)
 
-    def _register_deepcopy_hook(self, f: Callable[[GraphModule], Any]) -> None:
-        self._deepcopy_hooks.append(_checked_hook(f))
-
-    def _unregister_deepcopy_hook(self, f: Callable[[GraphModule], Any]) -> None:
-        self._deepcopy_hooks.remove(f)
+for _kind, _list in zip(("replace_node", "create_node", "erase_node", "deepcopy"), _HOOKS):
+    _add_hooks(_kind, _list)
 
 
 def _checked_hook(f: Any) -> Any:

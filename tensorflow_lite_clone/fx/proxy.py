@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 
-
 @compatibility(is_backward_compatible=False)
 class Scope:
     """The path and the type of the module whose ``forward`` runs."""
@@ -359,25 +358,16 @@ class ParameterProxy(Proxy):
     def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
-    @property
-    def shape(self) -> Any:  # noqa: D102
-        return self.param.shape
 
-    def size(self) -> Any:  # noqa: D102
-        return self.param.size()
+def _of_parameter(name: str) -> Any:
+    known = getattr(Parameter, name)
+    if isinstance(known, property):
+        return property(lambda proxy: getattr(proxy.param, name))
+    return lambda proxy: getattr(proxy.param, name)()
 
-    def dim(self) -> int:  # noqa: D102
-        return self.param.dim()
 
-    @property
-    def ndim(self) -> int:  # noqa: D102
-        return self.param.ndim
-
-    def numel(self) -> int:  # noqa: D102
-        return self.param.numel()
-
-    def nelement(self) -> int:  # noqa: D102
-        return self.param.nelement()
+for _name in ("shape", "ndim", "size", "dim", "numel", "nelement"):
+    setattr(ParameterProxy, _name, _of_parameter(_name))
 
 
 def _instructions(frame: FrameType) -> list[dis.Instruction]:

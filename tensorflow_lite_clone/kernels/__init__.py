@@ -8,5 +8,6 @@ Nothing here needs CuPy before a kernel is launched, or a GPU before that.
 from __future__ import annotations
 
 from tensorflow_lite_clone.kernels.kernel import Kernel, KernelError
+from tensorflow_lite_clone.kernels.steps import fused_step
 
-__all__ = ["Kernel", "KernelError"]
+__all__ = ["Kernel", "KernelError", "fused_step"]

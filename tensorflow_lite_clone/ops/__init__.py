@@ -108,6 +108,7 @@ from tensorflow_lite_clone.ops.pointwise import (  # noqa: F401
     compare,
     complex_numbers,
     elementary,
+    fake_quantize,
     logical,
     multivariate,
     power,

@@ -73,11 +73,16 @@ for _name in ("copy_", "zero_"):
     _export(f"_foreach_{_name}", _name, in_place=True)
 
 
-def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
-    """The norm of order `ord` of each tensor of a list."""
-    _check_tensors("_foreach_norm", self)
-    norm: Callable[..., Tensor] = EXPORTS["linalg"]["vector_norm"]
-    return tuple([norm(x, ord, dtype=dtype) for x in self])
+def _export_of_order(name: str, reduction: str) -> None:
+    def function(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:
+        _check_tensors(name, self)
+        reduced: Callable[..., Tensor] = EXPORTS["linalg"][reduction]
+        return tuple([reduced(x, ord, dtype=dtype) for x in self])
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"`linalg.{reduction}` of order `ord` of each tensor of a list."
+    export(function, "torch", name=name)
 
 
-export(_foreach_norm, "torch", name="_foreach_norm")
+_export_of_order("_foreach_norm", "vector_norm")
+_export_of_order("_foreach_powsum", "_powsum")

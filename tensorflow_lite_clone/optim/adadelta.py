@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import step, with_penalty
@@ -61,11 +61,10 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr)
+        check_hyperparameters(lr=lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")
-        check_at_least_zero(epsilon=eps, weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, eps=eps, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
 
@@ -73,5 +72,4 @@ adadelta = functional(
     Adadelta,
     "params grads square_avgs acc_deltas state_steps",
     "capturable foreach differentiable has_complex",
-    "lr rho eps weight_decay maximize",
 )

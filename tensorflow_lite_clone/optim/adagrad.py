@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_fused,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_fused, check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import precise, step, with_penalty
@@ -66,13 +62,12 @@ class Adagrad(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(
-            learning_rate=lr,
+        check_hyperparameters(
+            lr=lr,
             lr_decay=lr_decay,
             weight_decay=weight_decay,
             initial_accumulator_value=initial_accumulator_value,
-            epsilon=eps,
+            eps=eps,
         )
         super().__init__(params, self.hyperparameters(locals()))
         check_fused(fused, foreach, differentiable)
@@ -105,5 +100,4 @@ adagrad = functional(
     Adagrad,
     "params grads state_sums state_steps",
     "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
-    "lr weight_decay lr_decay eps maximize",
 )

@@ -6,10 +6,9 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_betas,
     check_foreach_tensors,
     check_fused,
+    check_hyperparameters,
     check_one_element,
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
@@ -89,10 +88,7 @@ class Adam(Optimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         check_foreach_tensors(foreach, capturable, lr=lr)
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, epsilon=eps)
-        check_betas(betas)
-        check_at_least_zero(weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         if isinstance(betas[0], Tensor) != isinstance(betas[1], Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
         for index, beta in enumerate(betas):
@@ -113,5 +109,4 @@ adam = functional(
     "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
     "foreach capturable differentiable fused grad_scale found_inf has_complex "
     "decoupled_weight_decay",
-    "amsgrad beta1 beta2 lr weight_decay eps maximize",
 )

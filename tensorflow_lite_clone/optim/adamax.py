@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_betas,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import narrowed, step, widened, with_penalty
@@ -65,10 +61,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, epsilon=eps)
-        check_betas(betas)
-        check_at_least_zero(weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
 
@@ -76,5 +69,4 @@ adamax = functional(
     Adamax,
     "params grads exp_avgs exp_infs state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "eps beta1 beta2 lr weight_decay",
 )

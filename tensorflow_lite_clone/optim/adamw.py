@@ -47,5 +47,4 @@ adamw = functional(
     AdamW,
     "params grads exp_avgs exp_avg_sqs max_exp_avg_sqs state_steps",
     "foreach capturable differentiable fused grad_scale found_inf has_complex",
-    "amsgrad beta1 beta2 lr weight_decay eps maximize",
 )

@@ -30,20 +30,24 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-def check_at_least_zero(**values: Any) -> None:
-    """Raise PyTorch's ValueError for a negative hyperparameter."""
+#: How PyTorch's errors name hyperparameters, where not as the arguments.
+_SPELLED = {"lr": "learning rate", "eps": "epsilon value"}
+
+
+def check_hyperparameters(**values: Any) -> None:
+    """Raise PyTorch's ValueError for the first hyperparameter that is out of range.
+
+    That is an `lr` of several elements, one of the `betas` that is not in [0, 1), or any other that
+    is negative.
+    """
+    check_one_element("lr", values["lr"])
     for name, value in values.items():
-        if not value >= 0.0:
-            name = "learning rate" if name == "learning_rate" else name
-            colon = ":" if name == "learning rate" else " value:"
-            raise ValueError(f"Invalid {name}{colon} {value}")
-
-
-def check_betas(betas: tuple[Any, Any]) -> None:
-    """Raise PyTorch's ValueError for a share of a running mean that is not in [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        if name == "betas":
+            for index, beta in enumerate(value):
+                if not 0.0 <= beta < 1.0:
+                    raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        elif not value >= 0.0:
+            raise ValueError(f"Invalid {_SPELLED.get(name, f'{name} value')}: {value}")
 
 
 def check_one_element(name: str, value: Any) -> None:

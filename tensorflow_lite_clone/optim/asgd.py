@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import narrowed, step, unless, widened, with_penalty
@@ -82,8 +82,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
     def _run_rule(
@@ -91,9 +90,10 @@ class ASGD(Optimizer):
     ) -> None:
         steps = self._advance(states["step"])
         etas, mus = states["eta"], states["mu"]
+        schedule = {name: numbers.pop(name) for name in ("lr", "alpha", "t0")}
+        schedule["lambd"] = numbers["lambd"]
         rates = {"etas": self.host_values(etas), "mus": self.host_values(mus)}
         self.run(asgd_step, (params, grads, states["ax"]), {**rates, **numbers})
-        schedule = {name: numbers[name] for name in ("lr", "lambd", "alpha", "t0")}
         self.run_on_numbers(asgd_rates, etas, mus, steps=steps, **schedule)
 
 
@@ -101,5 +101,4 @@ asgd = functional(
     ASGD,
     "params grads axs mus etas state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "lambd lr t0 alpha weight_decay",
 )

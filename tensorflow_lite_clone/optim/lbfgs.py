@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.mode import enable_grad, no_grad
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_real
 from tensorflow_lite_clone.ops.shape.join import cat
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.line_search import Point, strong_wolfe
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record
@@ -39,8 +39,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr)
+        check_hyperparameters(lr=lr)
         max_eval = max_iter * 5 // 4 if max_eval is None else max_eval
         super().__init__(params, self.hyperparameters(locals()))
         if len(self.param_groups) != 1:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_betas,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import decayed, narrowed, step, unless, widened
@@ -101,10 +97,9 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, epsilon=eps)
-        check_betas(betas)
-        check_at_least_zero(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_hyperparameters(
+            lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay
+        )
         super().__init__(params, self.hyperparameters(locals()))
 
     def _run_rule(
@@ -122,5 +117,4 @@ nadam = functional(
     NAdam,
     "params grads exp_avgs exp_avg_sqs mu_products state_steps",
     "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
-    "beta1 beta2 lr weight_decay momentum_decay eps",
 )

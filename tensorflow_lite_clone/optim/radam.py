@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_betas,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import decayed, narrowed, square_root, step, widened
@@ -88,10 +84,7 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, epsilon=eps)
-        check_betas(betas)
-        check_at_least_zero(weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         super().__init__(params, self.hyperparameters(locals()))
 
 
@@ -99,5 +92,4 @@ radam = functional(
     RAdam,
     "params grads exp_avgs exp_avg_sqs state_steps",
     "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
-    "beta1 beta2 lr weight_decay eps",
 )

@@ -7,7 +7,7 @@ the rest: which `State`s the optimizer keeps for a parameter, and which `step` i
         _record = Record(adagrad_step, (STEP, State("sum", begin="initial_accumulator_value")))
 
         def __init__(self, params, lr=1e-2, lr_decay=0, ..., maximize=False):
-            check_at_least_zero(learning_rate=lr, lr_decay=lr_decay)
+            check_hyperparameters(lr=lr, lr_decay=lr_decay)
             super().__init__(params, self.hyperparameters(locals()))
 
 From these are made: `defaults` and the groups (`Optimizer.hyperparameters`), what older checkpoints
@@ -127,15 +127,13 @@ class Record:
         owner._step_supports_amp_scaling = self.step is not None
 
 
-def functional(
-    kind: type[Optimizer], lists: str, options: str, keywords: str
-) -> Callable[..., None]:
+def functional(kind: type[Optimizer], lists: str, options: str) -> Callable[..., None]:
     """The step of an optimizer as a function of lists, with PyTorch's signature.
 
     Parameters, states and `state_steps` (zero-dim tensors) are updated in place; all tensors are on
     one device. `lists` names the parameters, the gradients and the lists of states, `options` the
-    arguments with defaults, `keywords` those that must be given, by keyword. What only chooses one
-    of PyTorch's implementations is accepted.
+    arguments with defaults. The step's other hyperparameters must be given, by keyword. What only
+    chooses one of PyTorch's implementations is accepted.
     """
     record = kind._record
     states = {}
@@ -143,13 +141,15 @@ def functional(
         for pattern in ("{}s", "{}_list", "state_{}s"):
             states[pattern.format(state.name)] = state
     first, second, *others = lists.split()
+    optional = options.split()
+    needed = [name for name in record.taken if name not in (*optional, *record.fixed)]
     defaults = _OPTIONS | record.fields
     either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature(
         [
             *[inspect.Parameter(n, either, annotation=list[Tensor]) for n in lists.split()],
-            *[inspect.Parameter(n, either, default=defaults[n]) for n in options.split()],
-            *[inspect.Parameter(n, keyword) for n in keywords.split()],
+            *[inspect.Parameter(n, either, default=defaults[n]) for n in optional],
+            *[inspect.Parameter(n, keyword) for name in needed for n in _PAIRS.get(name, (name,))],
         ],
         return_annotation=None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import step, with_penalty
@@ -75,9 +75,8 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(
-            learning_rate=lr, epsilon=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
+        check_hyperparameters(
+            lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha
         )
         super().__init__(params, self.hyperparameters(locals()))
 
@@ -86,5 +85,4 @@ rmsprop = functional(
     RMSprop,
     "params grads square_avgs grad_avgs momentum_buffer_list state_steps",
     "foreach maximize differentiable capturable has_complex",
-    "lr alpha eps weight_decay momentum centered",
 )

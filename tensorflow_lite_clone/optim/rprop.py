@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.optim.arguments import check_at_least_zero, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
 from tensorflow_lite_clone.optim.rule import step
@@ -60,8 +60,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr)
+        check_hyperparameters(lr=lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, self.hyperparameters(locals()))
@@ -71,5 +70,4 @@ rprop = functional(
     Rprop,
     "params grads prevs step_sizes state_steps",
     "foreach capturable maximize differentiable has_complex",
-    "step_size_min step_size_max etaminus etaplus",
 )

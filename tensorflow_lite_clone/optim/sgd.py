@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.ops.create.constructors import zeros_like
-from tensorflow_lite_clone.optim.arguments import (
-    check_at_least_zero,
-    check_fused,
-    check_one_element,
-)
+from tensorflow_lite_clone.optim.arguments import check_fused, check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record, State, functional
 from tensorflow_lite_clone.optim.rule import step, with_penalty
@@ -69,8 +65,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        check_one_element("lr", lr)
-        check_at_least_zero(learning_rate=lr, momentum=momentum, weight_decay=weight_decay)
+        check_hyperparameters(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, self.hyperparameters(locals()))
@@ -127,5 +122,4 @@ sgd = functional(
     SGD,
     "params d_p_list momentum_buffer_list",
     "has_sparse_grad foreach fused grad_scale found_inf",
-    "weight_decay momentum lr dampening nesterov maximize",
 )

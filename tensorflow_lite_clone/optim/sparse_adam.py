@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.ops.create.constructors import zeros_like
-from tensorflow_lite_clone.optim.arguments import check_betas, check_one_element
+from tensorflow_lite_clone.optim.arguments import check_hyperparameters, check_one_element
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record
 from tensorflow_lite_clone.tensor import Tensor
@@ -33,7 +33,7 @@ class SparseAdam(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not eps > 0.0:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        check_betas(betas)
+        check_hyperparameters(lr=lr, betas=betas)
         super().__init__(params, self.hyperparameters(locals()))
         sparse = [
             [number, index]

@@ -208,6 +208,11 @@ def _softmax_form(x: Tensor, *, axis: int) -> Tensor:
     return call("_softmax", x, axis, False)
 
 
+@form("safe_softmax")
+def _safe_softmax_form(x: Tensor, *, axis: int) -> Tensor:
+    return call("_safe_softmax", x, axis)
+
+
 @form("log_softmax")
 def _log_softmax_form(x: Tensor, *, axis: int) -> Tensor:
     return call("_log_softmax", x, axis, False)

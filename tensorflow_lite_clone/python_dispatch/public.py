@@ -24,7 +24,8 @@ class Row(NamedTuple):
 
     `names` are aten's names of arguments with the public ones, where these differ, `fixed` are
     those that no public function has, with what exported programs show. `public_only` are arguments
-    of the public function that the operation is a case of.
+    of the public function that the operation is a case of. `runs` says that the function runs the
+    operation; that of an activation is run as it is.
     """
 
     function: str
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     names: dict[str, str] = {}  # noqa: RUF012  never written
     fixed: dict[str, Any] = {}  # noqa: RUF012
     public_only: dict[str, Any] = {}  # noqa: RUF012
+    runs: bool = True
 
     def from_public(self, *args: Any, **kwargs: Any) -> tuple[str, dict[str, Any]]:
         """The operation that a call of the public function is, and its arguments by name."""
@@ -91,10 +93,16 @@ _NO_CUDNN = {"cudnn_enabled": False}
 
 #: Functions whose operations have twins in place.
 DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout")
-_ACTIVATIONS = """
-    relu relu6 silu mish hardswish hardsigmoid selu elu celu leaky_relu hardtanh threshold
-    """
 _ROWS = [
+    *[
+        Row(name, name, runs=False)
+        for name in "relu relu6 silu mish hardswish hardsigmoid selu elu celu leaky_relu hardtanh "
+        "threshold".split()
+    ],
+    *[
+        Row(f"dropout{dims}d", "feature_dropout", {"train": "training"}, runs=False)
+        for dims in (1, 2, 3)
+    ],
     Row("layer_norm", "layer_norm", fixed={"cudnn_enable": False}),
     *[Row(name, name, fixed=_NO_CUDNN) for name in ("group_norm", "batch_norm", "instance_norm")],
     *[Row(name, name, {"train": "training"}) for name in DROPOUTS],
@@ -112,17 +120,9 @@ _ROWS = [
     Row("affine_grid", "affine_grid_generator"),
     Row("logsigmoid", "log_sigmoid"),
 ]
-#: Public function -> its row; activations, which run as they are, may be asked to work in place.
-BY_FUNCTION = {
-    **{name: Row(name, name) for name in _ACTIVATIONS.split()},
-    **{row.function: row for row in _ROWS},
-    **{
-        f"dropout{dims}d": Row(f"dropout{dims}d", "feature_dropout", {"train": "training"})
-        for dims in (1, 2, 3)
-    },
-}
+BY_FUNCTION = {row.function: row for row in _ROWS}
 #: Operation -> the row of the function that runs it.
-BY_OPERATION = {row.operation: row for row in _ROWS} | {
+BY_OPERATION = {row.operation: row for row in _ROWS if row.runs} | {
     f"{kind}{dims}d{more}": Row(
         f"{kind}{dims}d", f"{kind}{dims}d{more}", public_only={"return_indices": True}
     )

@@ -38,7 +38,6 @@ NOT_HERE = {
     "an entry point of cuDNN, which no backend uses": """
         cudnn_convolution cudnn_convolution_transpose
     """,
-    "quantization is left out": "fake_quantize_per_tensor_affine",
 }
 F = tlc.nn.functional
 

@@ -87,6 +87,18 @@ def test_overrides_of_the_cpu_are_of_what_exists() -> None:
     assert names <= TABLE.keys() | PRIMITIVES.keys()
 
 
+def test_fused_steps_are_of_what_exists() -> None:
+    names = {
+        node.args[0].value
+        for tree in trees("cupy").values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("fused_step", "_by_rule")
+        if isinstance(node.args[0], ast.Constant)
+    }
+    assert len(names) > 7
+    assert names <= TABLE.keys()
+
+
 @pytest.mark.parametrize(("name", "function"), CUDA)
 def test_an_override_of_cuda_takes_what_is_given(name: str, function: ast.FunctionDef) -> None:
     """As many arrays as the generic form, and parameters of its names."""

@@ -30,6 +30,7 @@ EXCHANGED = {
 OURS_ALONE = {
     "custom_kernel": "it registers an op of its own",
     "graph.py": "PyTorch draws no graphs",
+    "lion": "it registers an optimizer of its own",
     "resnet20_profile": "PyTorch has no profiler of layers",
 }
 

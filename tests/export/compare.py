@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from typing import Any
@@ -19,6 +20,19 @@ def ours(name: str) -> Any:
     state = oracle_program(name)[0].module.state_dict()
     program.module.load_state_dict({key: converted(x) for key, x in state.items()})
     return program
+
+
+@functools.cache
+def our_program(name: str) -> tuple[Any, Any]:
+    """A program here, and what its export gives."""
+    program = ours(name)
+    return program, exported(torch, program)
+
+
+@functools.cache
+def our_decomposed(name: str) -> Any:
+    """The decomposed export of a program here, whose tensors are its own."""
+    return copy.deepcopy(our_program(name)[1]).run_decompositions()
 
 
 def converted(value: Any) -> Any:

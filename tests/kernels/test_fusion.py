@@ -12,11 +12,12 @@ import pytest
 pytest.importorskip("cupy")
 
 from tensorflow_lite_clone.backends.cupy.fusion import formula, source
-from tensorflow_lite_clone.backends.cupy.fusion.expression import NotPointwise, trace
 from tensorflow_lite_clone.backends.cupy.fusion.launch import header
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk, width
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.dispatch.op import TABLE
+from tensorflow_lite_clone.fuse.formula import trace
+from tensorflow_lite_clone.fuse.symbol import NotPointwise
 
 F32 = np.dtype(np.float32)
 BF16 = next(native for dtype, native in NATIVE.items() if dtype.name == "bfloat16")

@@ -104,13 +104,16 @@ def test_a_file_for_one_architecture(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 @pytest.mark.nvrtc
 @SKIPPED
-def test_the_kernel_of_the_page_compiles(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "adding_a_kernel.md").read_text()
-    (text,) = [block.text for block in blocks(page) if block.info == "cuda"]
-    path = tmp_path / "logsumexp.cu"
-    path.write_text(text)
+@pytest.mark.parametrize(
+    ("page", "instances"), [("adding_a_kernel", 2), ("adding_an_optimizer", 1)]
+)
+def test_the_kernel_of_the_page_compiles(page: str, instances: int, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    (code,) = [block.text for block in blocks(text) if block.info == "cuda"]
+    path = tmp_path / "page.cu"
+    path.write_text(code)
     usage, problems = check_file(path, "sm_90")
-    assert len(usage) == 2
+    assert len(usage) == instances
     assert problems == []
 
 

@@ -9,27 +9,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tensorflow_lite_clone.optim  # noqa: F401  it enters its steps into the table
+from tensorflow_lite_clone import optim
 from tests.kernels.gpu import ALL, as_good, needs_gpu, on_device, run_override
 
 pytestmark = needs_gpu
 
 #: Empty and zero-dim tensors, tails, several blocks, and more tensors than a launch can name.
 SHAPES = [(3, 5), (), (4096,), (4097,), (70001,), (0, 3), (17, 300), (1,), *[(7,)] * 110]
-SGD = {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1, "nesterov": False,
-       "maximize": False}  # fmt: skip
-ADAM = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "amsgrad": False,
-        "decoupled_weight_decay": False, "maximize": False}  # fmt: skip
-RMSPROP = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3, "weight_decay": 0.1, "momentum": 0,
-           "centered": False, "maximize": False}  # fmt: skip
-ADAGRAD = {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}
-ADADELTA = {"lr": 0.5, "rho": 0.9, "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
-ADAMAX = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-3, "weight_decay": 0.1, "maximize": False}
-DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
-RADAM = {**ADAMAX, "decoupled_weight_decay": False}
-NADAM = {**RADAM, "momentum_decay": 4e-3, "products": 0.4}
-RPROP = {"etas": (0.5, 1.2), "step_sizes": (0.05, 0.3), "maximize": False}
+
+
+def options(name: str, **changed: Any) -> dict[str, Any]:
+    """What an optimizer's step takes by keyword."""
+    record = getattr(optim, name)._record
+    return {**{key: record.fields[key] for key in record.taken}, **changed}
+
+
+DECAY: Any = {"eps": 1e-3, "weight_decay": 0.1}
+SGD = options("SGD", lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.1)
+ADAM = options("Adam", lr=0.01, **DECAY)
+RMSPROP = options("RMSprop", alpha=0.9, **DECAY)
+ADAGRAD = options("Adagrad", lr=0.1, lr_decay=0.1, maximize=True, **DECAY)
+ADADELTA = options("Adadelta", lr=0.5, **DECAY)
+ADAMAX = options("Adamax", lr=0.01, **DECAY)
+RADAM = options("RAdam", lr=0.01, **DECAY)
+NADAM = options("NAdam", lr=0.01, products=0.4, **DECAY)
+RPROP = options("Rprop", step_sizes=(0.05, 0.3))
 ASGD = {"lambd": 0.01, "weight_decay": 0.1, "maximize": False, "etas": 0.05, "mus": 0.25}
+DECOUPLED = {"decoupled_weight_decay": True, "maximize": True}
 ADAM_LISTS, SGD_LISTS = ("x", "x", "x", "+"), ("x", "x", "x")
 
 STEPS: list[Any] = [

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tensorflow_lite_clone.backends.cupy.fusion import deferred, joining, source
-from tensorflow_lite_clone.backends.cupy.fusion.expression import in_order
 from tensorflow_lite_clone.backends.cupy.fusion.formula import formula
+from tensorflow_lite_clone.fuse.symbol import in_order
 
 
 class Owned(cupy.cuda.UnownedMemory):
@@ -31,15 +31,15 @@ def computed(made: Any, operands: tuple) -> list[np.ndarray]:
     values: dict[int, Any] = {}
     for symbol in in_order(made.results):
         inner = [values[id(operand)] for operand in symbol.operands]
-        if symbol.word == "operand":
+        if symbol.name == "operand":
             value = operands[symbol.value]
             value = (host(value) if isinstance(value, cupy.ndarray) else value).astype(symbol.dtype)
-        elif symbol.word == "number":
+        elif symbol.name == "number":
             value = symbol.dtype.type(symbol.value)
-        elif symbol.word == "astype":
+        elif symbol.name == "astype":
             value = inner[0].astype(symbol.dtype)
         else:
-            value = getattr(np, symbol.word)(*inner)
+            value = getattr(np, symbol.name)(*inner)
         values[id(symbol)] = value
     return [values[id(symbol)] for symbol in made.results]
 

@@ -22,6 +22,7 @@ from tests.op_db._case import (
     UNIT,
     WIDE,
     Attribute,
+    Domain,
     OpInfo,
     away_from,
     booleans,
@@ -43,6 +44,8 @@ PAIRS = [(a, b) for a in (inf, -inf, nan, 0.0, -0.0, 1.0, -2.5)
 LEFT, RIGHT = [a for a, _ in PAIRS], [b for _, b in PAIRS]
 SMOOTH = FLOATS + INTS + BOOL  # integers give the default dtype
 AWAY = away_from(0.0, gap=0.6)
+#: In the middle between the points where a number has two nearest multiples of 0.25.
+BETWEEN_LEVELS = Domain(lambda rng, shape: 0.25 * rng.integers(-20, 20, shape) + 0.05)
 LOOSE = {"float16": (1e-2, 1e-2), "bfloat16": (6e-2, 6e-2)}
 
 
@@ -426,6 +429,30 @@ ACTIVATIONS = [
     OpInfo("F.glu", sample(tensor(3, 4)), sample(tensor(4, 3), 0), sample(tensor(2, 6), dim=-1),
         errors=[error(tensor(3, 5)), error(tensor()), error(tensor(4), 2)]),
     OpInfo("F.rrelu.eval", sample(tensor(3, 4), 0.1, 0.3), domain=KINKED),
+    OpInfo("fake_quantize_per_tensor_affine",
+        *[subgradient_sample(tensor(*shape), 0.25, 1, -3, 5) for shape in ((3, 4), (), (0, 3))],
+        subgradient_sample(tensor(3, 4), constant(1, dtype="float32", domain=POSITIVE),
+        literal([2], "int64"), -8, 7), forward_sample(literal(SPECIAL), 0.25, 1, -30, 5),
+        forward_sample(tensor(3), literal(0.25, "float32", False), literal(9.5, "float32", False),
+        -8, 7), domain=BETWEEN_LEVELS, errors=[
+        error(tensor(3), 0.1, 0, 5, -5), error(tensor(3), 0.1, 9, -5, 5),
+        error(tensor(3, dtype="int64"), 0.1, 0, -5, 5), error(tensor(3), 0.1, 0.5, -5, 5),
+        error(tensor(3), constant(1, dtype="float32"), 0, -5, 5), error(tensor(3), 0.1, 0, -5.0, 5),
+        error(tensor(3), constant(2, dtype="float32"), literal([0], "int64"), -5, 5)]),
+    OpInfo("fake_quantize_per_channel_affine",
+        *[subgradient_sample(tensor(*shape), literal([0.25, 0.5, 2.0], "float32", False), zeros,
+        axis, -8, 7) for shape, axis in (((3, 4), 0), ((2, 3, 4), 1), ((0, 3), 1), ((3,), 0))
+        for zeros in (literal([0, 1, 5], "int32"), literal([0.5, 1.0, 9.0], "float32", False))],
+        domain=BETWEEN_LEVELS, errors=[
+        *[error(tensor(3, 4), constant(*sizes, dtype=scales), literal(zeros, dtype, False), axis,
+        -5, high) for sizes, scales, zeros, dtype, axis, high in (
+        ((3,), "float32", [0, 0, 9], "int32", 0, 5), ((3,), "float32", [0, 0, 0], "int64", 0, 5),
+        ((3,), "float64", [0, 0, 0], "int32", 0, 5), ((3,), "float32", [0, 0, 0], "int32", 1, 5),
+        ((3,), "float32", [0, 0], "int32", 0, 5), ((3, 1), "float32", [0, 0, 0], "int32", 0, 5),
+        ((3,), "float32", [0, 0, 0], "int32", 2, 5), ((3,), "float32", [0, 0, 0], "int32", 0, -9),
+        ((3,), "float32", [0, 0, 0], "int32", -2, 5))],
+        error(tensor(), constant(1, dtype="float32"), literal([0], "int32"), 0, -5, 5)],
+        skip_undefined_behavior=("empty",)),  # it asks for the least of no zero points
 ]
 
 PROMOTED = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8",

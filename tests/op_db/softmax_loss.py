@@ -69,6 +69,8 @@ SOFTMAX = [softmax_row("softmax"), softmax_row("log_softmax"), softmax_row("F.so
     softmax_row("F.log_softmax"), softmax_row("F.softmin"), OpInfo("F.softmax.default",
     sample(tensor(3, 4)), sample(tensor(4)),
     call=lambda torch, x: torch.nn.functional.softmax(x, dim=-1, dtype=torch.float64), dtypes=WIDE),
+    softmax_row("_safe_softmax", subgradient_sample(literal([[-inf, -inf], [-inf, 2.0]]), 1),
+        sample(tensor(2, 1), 1, None), forward_sample(literal([[nan, -inf], [inf, 2.0]]), 1)),
     OpInfo("F.gumbel_softmax.shape", sample(tensor(3, 4)),
     call=lambda torch, x: torch.nn.functional.gumbel_softmax(x, hard=True).sum(-1), dtypes=WIDE,
     supports_autograd=False)]

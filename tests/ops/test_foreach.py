@@ -9,9 +9,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 
-NAMES = sorted(
-    name for name in dir(torch) if name.startswith("_foreach_") and name != "_foreach_powsum"
-)
+NAMES = sorted(name for name in dir(torch) if name.startswith("_foreach_"))
 #: Further arguments, by operation: of numbers, lists of numbers, tensors and lists of them.
 NUMBERS = [(2.0,), ([2.0, 0.5],), ("list",), ("tensor",)]
 ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
@@ -23,7 +21,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "copy": [("list",)],
     "lerp": [("list", 0.25), ("list", [0.25, 2.0]), ("list", "list")],
     "mm": [("list",)],
-    "norm": [(), (1,), (float("inf"),)],
+    **dict.fromkeys(["norm", "powsum"], [(), (1,), (float("inf"),)]),
 }
 
 

@@ -13,6 +13,8 @@ WITHOUT_DERIVATIVE = {
     "unique_dim": lambda torch, x: torch.unique(x, dim=0, return_counts=True)[0],
     "unique_consecutive": lambda torch, x: torch.unique_consecutive(x),
     "bincount": lambda torch, x: x[0].long().abs().bincount(x[0]),
+    "powsum": lambda torch, x: torch.linalg._powsum(x, 3, 1),
+    "foreach_powsum": lambda torch, x: torch._foreach_powsum([x])[0],
 }
 LOSSES = {
     "binary_cross_entropy": lambda F, x, w: F.binary_cross_entropy(x, x.detach(), w),
@@ -62,6 +64,16 @@ class TestNoGradient(unittest.TestCase):
                 function(side.module.nn.functional, x, w)
 
             self.assertEqual(outcomes(run), [wanted, wanted])
+
+    @parameterized.expand([("scale",), ("zero_point",)])
+    def test_quantizing_does_not_reach_scales(self, wanting):
+        def run(side):
+            levels = {name: side.tensor([0.5], "float32") for name in ("scale", "zero_point")}
+            levels[wanting].requires_grad_(True)
+            x = side.tensor([0.2, 0.7], "float32")
+            side.module.fake_quantize_per_tensor_affine(x, *levels.values(), -8, 7)
+
+        self.assertEqual(outcomes(run), [RuntimeError, RuntimeError])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 SHAPES = [(3, 4), (5,), (), (2, 3, 2)]
 
@@ -50,6 +51,13 @@ CASES = [
 RICHEST = {name: options for name, options in CASES if options.get("maximize") or name == "SGD"}
 RICHEST["Adam"] = {"amsgrad": True}
 RICHEST["RMSprop"] = {"momentum": 0.9, "centered": True}
+
+#: Every optimizer of PyTorch.
+NAMES = sorted(
+    name
+    for name, kind in vars(torch.optim).items()
+    if isinstance(kind, type) and kind is not torch.optim.Optimizer
+)
 
 
 def values(seed, dtype="float32", shapes=SHAPES):

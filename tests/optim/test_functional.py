@@ -9,27 +9,30 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tests.optim.cases import assert_same, plain, values
+from tests.optim.cases import CASES, RICHEST, assert_same, plain, values
 
-RATE = {"lr": 0.1, "weight_decay": 0.1}
-MEANS = {"beta1": 0.8, "beta2": 0.9, "eps": 1e-3, **RATE}
-CALLS = {
-    "sgd": {**RATE, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "maximize": False},
-    "adam": {**MEANS, "amsgrad": True, "maximize": True},
-    "adamw": {**MEANS, "amsgrad": True, "maximize": False},
-    "adagrad": {**RATE, "lr_decay": 0.1, "eps": 1e-3, "maximize": False},
-    "rmsprop": {**RATE, "alpha": 0.9, "eps": 1e-2, "momentum": 0.5, "centered": True},
-    "adadelta": {**RATE, "rho": 0.9, "eps": 1e-3, "maximize": False},
-    "adamax": MEANS,
-    "radam": MEANS,
-    "nadam": {**MEANS, "momentum_decay": 0.1},
-    "asgd": {**RATE, "lambd": 0.1, "alpha": 0.75, "t0": 1},
-    "rprop": {"step_size_min": 0.01, "step_size_max": 1, "etaminus": 0.5, "etaplus": 1.2},
+FUNCTIONS = {name.lower(): name for name in RICHEST if name != "Adafactor"}
+PAIRS = {
+    "betas": ("beta1", "beta2"),
+    "etas": ("etaminus", "etaplus"),
+    "step_sizes": ("step_size_min", "step_size_max"),
 }
 
 
 def function(lib, name):
     return getattr(importlib.import_module(f"{lib.__name__}.optim.{name}"), name)
+
+
+def keywords_of(name):
+    """What must be given by keyword: most of it other than an optimizer's defaults."""
+    kind = FUNCTIONS[name]
+    longest = max([options for case, options in CASES if case == kind], key=len)
+    given = getattr(torch.optim, kind)([torch.nn.Parameter(torch.ones(1))]).defaults
+    given = {**given, **longest, **RICHEST[kind]}
+    for pair, names in PAIRS.items():
+        given.update(zip(names, given.get(pair, ())))
+    parameters = inspect.signature(function(torch, name)).parameters.values()
+    return {p.name: given[p.name] for p in parameters if p.kind is p.KEYWORD_ONLY}
 
 
 def lists_of(lib, name, dtype):
@@ -51,7 +54,7 @@ def lists_of(lib, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_numbers(name, dtype):
     results = []
     for lib in (tlc, torch):
@@ -60,7 +63,7 @@ def test_numbers(name, dtype):
         for number in range(3):
             grads = [lib.tensor(value) for value in values(number, dtype)]
             lists["d_p_list" if name == "sgd" else "grads"] = grads
-            function(lib, name)(**lists, **CALLS[name], **has_complex, foreach=False)
+            function(lib, name)(**lists, **keywords_of(name), **has_complex, foreach=False)
         lists.pop("d_p_list", lists.pop("grads", None))
         results.append(plain(lists))
     assert_same(*results, 3e-6)
@@ -70,4 +73,4 @@ def test_counts_that_are_numbers():
     for lib in (tlc, torch):
         lists = {**lists_of(lib, "adam", "float32"), "state_steps": [1, 1, 1, 1]}
         with pytest.raises(RuntimeError, match="`state_steps` argument must contain a list of"):
-            function(lib, "adam")(**lists, **CALLS["adam"])
+            function(lib, "adam")(**lists, **keywords_of("adam"))

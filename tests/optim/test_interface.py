@@ -15,12 +15,9 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tests.optim.cases import NAMES
 
 BOTH = (tlc, torch)
-NAMES = (
-    "ASGD Adadelta Adafactor Adagrad Adam AdamW Adamax LBFGS Muon NAdam RAdam RMSprop Rprop SGD "
-    "SparseAdam"
-).split()
 
 
 def library_of(lib):
@@ -403,21 +400,8 @@ def test_zero_grad():
 
 
 PLACES = {
-    "optim.adadelta": "Adadelta",
-    "optim.adagrad": "Adagrad",
-    "optim.adam": "Adam",
-    "optim.adamax": "Adamax",
+    **{getattr(torch.optim, name).__module__.removeprefix("torch."): name for name in NAMES},
     "optim.adamw": "AdamW Adam",
-    "optim.asgd": "ASGD",
-    "optim.lbfgs": "LBFGS",
-    "optim.nadam": "NAdam",
-    "optim.radam": "RAdam",
-    "optim.rmsprop": "RMSprop",
-    "optim.rprop": "Rprop",
-    "optim.sgd": "SGD",
-    "optim.sparse_adam": "SparseAdam",
-    "optim._adafactor": "Adafactor",
-    "optim._muon": "Muon",
     "optim.optimizer": "Optimizer ParamsT required register_optimizer_step_pre_hook "
     "register_optimizer_step_post_hook _use_grad_for_differentiable _default_to_fused_or_foreach "
     "_get_capturable_supported_devices _get_fused_kernels_supported_devices _get_scalar_dtype "

@@ -14,14 +14,14 @@ from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     NORM_CHUNK,
     THREADS,
     batches,
-    function_of,
-    is_cell,
     launch,
     numbers,
     rows,
+    served,
 )
 from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
+from tensorflow_lite_clone.kernels.steps import complement, function_of, fused_step, logarithm
 
 _FILE = "optimizer.cu"
 _sgd = Kernel(_FILE, "sgd_step", params=("T",))
@@ -38,25 +38,6 @@ _copy = Kernel(_FILE, "copy_each", params=("T",))
 
 _COUNT = 478  # step counts of a launch: their addresses fit into its arguments
 _ORDERS = {1.0: 1, 2.0: 2, math.inf: 0}
-
-
-def complement(x: float) -> float:
-    """1 - x."""
-    return 1 - x
-
-
-def logarithm(x: float) -> float:
-    """ln x, of 0 too."""
-    return math.log(x) if x > 0 else -math.inf
-
-
-def served(lr: Any, found_inf: Any, steps: list | None = None) -> bool:
-    """Whether what lies on the device lies there as the kernels read it."""
-    return (
-        (lr.__class__ is not cupy.ndarray or is_cell(lr))
-        and (found_inf is None or is_cell(found_inf))
-        and (steps is None or all([is_cell(step) for step in steps]))
-    )
 
 
 @override("sgd_step", backend="cupy")
@@ -90,38 +71,27 @@ def sgd_step(
     return None
 
 
-@override("adam_step", backend="cupy")
-def adam_step(
-    F: Any, params: list, grads: list, *states: list, found_inf: Any = None, **hyper: Any
-) -> Any:
-    h = Hyper(hyper)
-    lists = [params, grads, *[state for state in states if state]]
-    found = rows(lists, read=(1,))
-    if found is None or not served(h.lr, found_inf, h.steps):
-        return NotImplemented
+def _adam_numbers(h: Any) -> tuple:
     beta1, beta2 = h.betas
-    values = [
-        h.lr,
-        function_of(beta1, complement),
-        function_of(beta1, logarithm),
-        beta2,
-        function_of(beta2, complement),
-        function_of(beta2, logarithm),
-        h.eps,
-        h.weight_decay,
-    ]
-    for dtype, places in found.items():
-        launch(
-            _adam[dtype, bool(h.amsgrad)],
-            dtype,
-            [(place, (*arrays, h.steps[place])) for place, arrays in places],
-            len(lists) + 1,
-            numbers(dtype, *values),
-            found_inf,
-            bool(h.decoupled_weight_decay),
-            bool(h.maximize),
-        )
-    return None
+    share1, logarithm1 = function_of(beta1, complement), function_of(beta1, logarithm)
+    share2, logarithm2 = function_of(beta2, complement), function_of(beta2, logarithm)
+    return h.lr, share1, logarithm1, beta2, share2, logarithm2, h.eps, h.weight_decay
+
+
+fused_step(
+    "adam_step",
+    _adam,
+    _adam_numbers,
+    cells=("steps",),
+    flags=("decoupled_weight_decay", "maximize"),
+    template=lambda h: (bool(h.amsgrad),),
+)
+fused_step(
+    "adagrad_step",
+    _adagrad,
+    lambda h: (h.lr, h.lr_decay, h.weight_decay, h.eps),
+    cells=("steps",),
+)
 
 
 @override("rmsprop_step", backend="cupy")
@@ -148,27 +118,6 @@ def rmsprop_step(
             found_inf,
             bool(h.momentum),
             bool(h.centered),
-            bool(h.maximize),
-        )
-    return None
-
-
-@override("adagrad_step", backend="cupy")
-def adagrad_step(
-    F: Any, params: list, grads: list, sums: list, *, found_inf: Any = None, **hyper: Any
-) -> Any:
-    h = Hyper(hyper)
-    found = rows([params, grads, sums], read=(1,))
-    if found is None or not served(h.lr, found_inf, h.steps):
-        return NotImplemented
-    for dtype, places in found.items():
-        launch(
-            _adagrad[dtype],
-            dtype,
-            [(place, (*arrays, h.steps[place])) for place, arrays in places],
-            4,
-            numbers(dtype, h.lr, h.lr_decay, h.weight_decay, h.eps),
-            found_inf,
             bool(h.maximize),
         )
     return None

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
-from tensorflow_lite_clone.backends.cupy.optimizer import complement, logarithm, served
 from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     THREADS,
     batches,
-    function_of,
-    launch,
     numbers,
-    rows,
+    served,
 )
-from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
+from tensorflow_lite_clone.kernels.steps import complement, function_of, fused_step, logarithm
 
 _FILE = "optimizer_rules.cu"
 _step = Kernel(_FILE, "ruled_step", params=("T", "R"))
@@ -27,38 +24,19 @@ _f64 = np.dtype(np.float64)
 
 
 def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) -> None:
-    """Override a step by one launch of a rule for each dtype.
+    """Override a step by a rule, which reads what `values` computes of the hyperparameters."""
 
-    The rule reads parameters, gradients and states; then `cells`, the lists of numbers on the
-    device with these names; and what `values` computes of the hyperparameters.
-    """
-
-    @override(name, backend="cupy")
-    def run(F: Any, *lists: list, found_inf: Any = None, **hyper: Any) -> Any:
-        h = Hyper({"weight_decay": 0.0, "decoupled_weight_decay": False, **hyper})
+    def padded(h: Any) -> tuple:
         given = values(h)
-        counts = [getattr(h, cell) for cell in cells]
-        found = rows(lists, read=(1,))
-        if found is None or not served(given[0], found_inf, [cell for cs in counts for cell in cs]):
-            return NotImplemented
-        padded = (*given, *[0.0] * (7 - len(given)), h.weight_decay)
-        for dtype, places in found.items():
-            launch(
-                _step[dtype, rule],
-                dtype,
-                [(place, (*arrays, *[c[place] for c in counts])) for place, arrays in places],
-                len(lists) + len(counts),
-                numbers(dtype, *padded),
-                found_inf,
-                bool(h.decoupled_weight_decay),
-                bool(h.maximize),
-            )
-        return None
+        return (*given, *[0.0] * (7 - len(given)), getattr(h, "weight_decay", 0.0))
+
+    flags = ("decoupled_weight_decay", "maximize")
+    fused_step(name, _step, padded, cells=cells, flags=flags, template=lambda h: (rule,))
 
 
 def _run_on_numbers(rule: str, lists: list[list], values: tuple, found_inf: Any) -> Any:
     """One launch of a rule for lists of numbers on the device, computed in float64."""
-    if not served(values[0], found_inf, [cell for cells in lists for cell in cells]):
+    if not served(values[0], found_inf, *lists):
         return NotImplemented
     packed = numbers(_f64, *values)
     places = list(enumerate(zip(*lists, strict=True)))

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.backends.cupy import (  # noqa: F401
     cross_entropy,
     dropout,
     embedding,
+    fake_quantize,
     group_norm,
     layer_norm,
     layout_convert,

@@ -14,6 +14,7 @@ import cupy
 import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.arrays import ACCUMULATORS, is_dense
+from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.dynamic_scalar import DynamicScalar
 
 THREADS = 256  # a block; the kernels are compiled for it
@@ -130,11 +131,40 @@ def numbers(dtype: Any, *values: Any) -> np.ndarray:
     return words.view(f"V{words.nbytes}")
 
 
-def function_of(value: float, function: Callable[[float], float]) -> float:
-    """``function(value)``, live if `value` is."""
-    return value.map(function) if value.__class__ is DynamicScalar else function(value)
-
-
 def is_cell(value: Any) -> bool:
     """Whether a value is a float32 array of one element."""
     return value.__class__ is cupy.ndarray and value.dtype == _f32 and value.size == 1
+
+
+def served(lr: Any, found_inf: Any, *cells: list) -> bool:
+    """Whether what lies on the device lies there as the kernels read it."""
+    return (
+        (lr.__class__ is not cupy.ndarray or is_cell(lr))
+        and (found_inf is None or is_cell(found_inf))
+        and all([is_cell(cell) for column in cells for cell in column])
+    )
+
+
+def launch_step(
+    kernel: Kernel,
+    template: tuple,
+    lists: list[list],
+    cells: list[list],
+    values: Callable[[], tuple],
+    flags: list[bool],
+    *,
+    lr: Any,
+    found_inf: Any,
+) -> Any:
+    """What `kernels.steps.fused_step` runs; NotImplemented for what the kernel cannot serve."""
+    found = rows(lists, read=(1,))
+    if found is None or not served(lr, found_inf, *cells):
+        return NotImplemented
+    given = values()  # not before: taking a device value is a promise to launch
+    count = len(lists) + len(cells)
+    for dtype, places in found.items():
+        if cells:
+            places = [(place, (*arrays, *[c[place] for c in cells])) for place, arrays in places]
+        instance = kernel[(dtype, *template)]
+        launch(instance, dtype, places, count, numbers(dtype, *given), found_inf, *flags)
+    return None

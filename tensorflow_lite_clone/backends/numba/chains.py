@@ -1,135 +1,131 @@
 """Steps of a chain as one loop: their results stay in registers, and the lock is let go of once.
 
-Only words that are rounded exactly, as NumPy rounds them: a kernel has no faster arithmetic, and
-contracts nothing. Kernels are made of text, so that Numba keeps them for this process alone.
+Only functions that are rounded exactly, as NumPy rounds them: a kernel has no faster arithmetic,
+and contracts nothing. Kernels are made of text, so that Numba keeps them for this process alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from tensorflow_lite_clone.backends.numba.layer import Kernels, is_there
-from tensorflow_lite_clone.backends.numpy import primitives
-from tensorflow_lite_clone.backends.numpy.formulas import Node, Step
+from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
+from tensorflow_lite_clone.fuse.symbol import Symbol
+from tensorflow_lite_clone.fuse.target import BOOL, FLOAT32, FLOAT64
 
 _kernels = Kernels("chains")
-_WORDS: dict[Any, str] = {
-    np.add: "{} + {}", np.subtract: "{} - {}", np.multiply: "{} * {}", np.divide: "{} / {}",
-    np.negative: "-{}", np.positive: "{}", np.square: "{0} * {0}", np.sqrt: "sqrt({})",
-    np.absolute: "abs({})", np.greater: "{} > {}", np.less: "{} < {}",
-    np.greater_equal: "{} >= {}", np.less_equal: "{} <= {}", np.equal: "{} == {}",
-    np.not_equal: "{} != {}", primitives.where: "{1} if {0} else {2}",
-}  # fmt: skip
-_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_BOOL = np.dtype(bool)
+_EXACT = """add subtract multiply divide negative square sqrt greater less greater_equal less_equal
+    equal not_equal""".split()
+_TEXTS = {name: PRIMITIVES[name].c["f"] for name in _EXACT}
+_TEXTS.update({"positive": "{0}", "abs": "abs({0})", "where": "{1} if {0} else {2}"})
 _FEWEST = 2  # steps that are worth a kernel
 _CHECKS = 8  # comparisons of addresses that LLVM makes before it gives a loop up
 
 
 class Loop(NamedTuple):
-    """Several steps at once: ``word(*operands, *results)``, which is compiled from `text`."""
+    """Several steps at once: ``function(*operands, *results)``, which is compiled from `text`."""
 
     text: str
-    word: Callable[..., None]
-    operands: tuple[Node, ...]
-    results: tuple[Node, ...]
+    function: Callable[..., None]
+    operands: tuple[Symbol, ...]
+    results: tuple[Symbol, ...]
+
+
+_Shapes = dict[int, tuple[int, ...]]
+_Parts = list[Symbol | Loop]
 
 
 def loops(
-    steps: list[Step],
-    shapes: dict[int, tuple[int, ...]],
-    axes: int,
-    kept: set[int],
-    updated: list[Node],
-) -> list[Step | Loop]:
+    steps: list[Symbol], shapes: _Shapes, axes: int, kept: set[int], updated: set[int]
+) -> _Parts:
     """Steps with loops in place of those that can be.
 
-    `shapes` are those of what is read, by the node's id, which have as many `axes` as a tile;
-    `kept` the nodes that somebody reads afterwards. What is `updated` lies where an operand lies,
+    `shapes` are those of what is read, by the symbol's id, which have as many `axes` as a tile;
+    `kept` the symbols that somebody reads afterwards. What is `updated` lies where an operand lies,
     for which a loop would have to go number by number.
     """
     if axes > 2 or not is_there():
         return list(steps)
-    made: list[Step | Loop] = []
-    run: list[Step] = []
+    parts: _Parts = []
+    run: list[Symbol] = []
     for position, step in enumerate(steps):
         if _fits(step, run, updated):
             run.append(step)
             continue
-        made += _loop(run, steps[position:], shapes, axes, kept)
+        parts += _loop(run, steps[position:], shapes, axes, kept)
         run = []
         if _fits(step, run, updated):
             run.append(step)
         else:
-            made.append(step)
-    return made + _loop(run, [], shapes, axes, kept)
+            parts.append(step)
+    return parts + _loop(run, [], shapes, axes, kept)
 
 
-def _fits(step: Step, run: list[Step], updated: list[Node]) -> bool:
+def _fits(step: Symbol, run: list[Symbol], updated: set[int]) -> bool:
     """Whether a loop can do a step, and all that it does is in one floating dtype."""
-    if step.word not in _WORDS or step.result in updated:
+    if step.value is not None or step.name not in _TEXTS or id(step) in updated:
         return False
-    if step.word is np.add and step.result.dtype == _BOOL:  # which is 2 of True and True in a loop
+    if step.name == "add" and step.dtype == BOOL:  # which is 2 of True and True in a loop
         return False
-    nodes = [value for each in (step, *run[:1]) for value in (*each.operands, each.result)]
-    dtypes = {value.dtype for value in nodes if isinstance(value, Node)} - {_BOOL}
-    numbers = [value for value in step.operands if not isinstance(value, Node)]
+    symbols = [symbol for each in (step, *run[:1]) for symbol in (*each.operands, each)]
+    dtypes = {symbol.dtype for symbol in symbols if symbol.name != "number"} - {BOOL}
+    numbers = [symbol.value for symbol in step.operands if symbol.name == "number"]
     finite = all([type(value) in (bool, int, float) and math.isfinite(value) for value in numbers])
-    return len(dtypes) == 1 and dtypes <= set(_FLOATS) and finite
+    return len(dtypes) == 1 and dtypes <= {FLOAT32, FLOAT64} and finite
 
 
 def _loop(
-    run: list[Step], rest: list[Step], shapes: dict[int, tuple[int, ...]], axes: int, kept: set[int]
-) -> list[Step | Loop]:
+    run: list[Symbol], rest: list[Symbol], shapes: _Shapes, axes: int, kept: set[int]
+) -> _Parts:
     """A run as a loop, as long as it may be, and what is left of it."""
     for end in range(len(run), _FEWEST - 1, -1):
         part, after = run[:end], run[end:]
-        read = {id(value) for step in (*after, *rest) for value in step.operands} | kept
-        results = [step.result for step in part if id(step.result) in read]
-        inside = {id(step.result) for step in part}
-        operands = {id(x): x for step in part for x in step.operands if isinstance(x, Node)}
-        given = [node for key, node in operands.items() if key not in inside]
-        moving = [node for node in given if shapes.get(id(node), (0,))[-1] != 1]
+        read = {id(symbol) for step in (*after, *rest) for symbol in step.operands} | kept
+        results = [step for step in part if id(step) in read]
+        inside = set(map(id, part))
+        used = {id(x): x for step in part for x in step.operands if x.name != "number"}
+        operands = [symbol for key, symbol in used.items() if key not in inside]
+        moving = [symbol for symbol in operands if shapes.get(id(symbol), (0,))[-1] != 1]
         checks = len(results) * len(moving) + len(results) * (len(results) - 1) // 2
         if checks <= _CHECKS:
-            text = _text(part, given, results, shapes, axes)
-            loop = Loop(text, _kernels.loop(text), tuple(given), tuple(results))
+            text = _text(part, operands, results, shapes, axes)
+            loop = Loop(text, _kernels.loop(text), tuple(operands), tuple(results))
             return [loop, *_loop(after, rest, shapes, axes, kept)]
     return [*run[:1], *_loop(run[1:], rest, shapes, axes, kept)] if run else []
 
 
-def _text(run: list[Step], given: list[Node], results: list[Node], shapes: dict, axes: int) -> str:
+def _text(
+    run: list[Symbol], operands: list[Symbol], results: list[Symbol], shapes: _Shapes, axes: int
+) -> str:
     """The source of a kernel over tiles of one or two axes."""
-    names = {id(node): f"x_{i}" for i, node in enumerate(given, 1)}
+    names = {id(symbol): f"x_{i}" for i, symbol in enumerate(operands, 1)}
     arguments = [*names.values(), *[f"y_{i}" for i in range(1, len(results) + 1)]]
-    places = "ij"[-axes:]
+    indices = "ij"[-axes:]
     lines: list[tuple[int, str]] = []  # how deep, and what
-    for node in given:
-        shape = shapes.get(id(node), (0,) * axes)  # of what an earlier step has made all varies
-        index = ["0" if size == 1 else place for size, place in zip(shape, places)]
-        depth = max([0, *[n + 1 for n, place in enumerate(index) if place != "0"]])
-        name = names[id(node)]
+    for symbol in operands:
+        shape = shapes.get(id(symbol), (0,) * axes)  # of what an earlier step has made all varies
+        index = ["0" if size == 1 else name for size, name in zip(shape, indices)]
+        depth = max([0, *[n + 1 for n, each in enumerate(index) if each != "0"]])
+        name = names[id(symbol)]
         lines.append((depth, f"a_{name} = {name}[{', '.join(index)}]"))
-        names[id(node)] = f"a_{name}"
-    nodes = [node for step in run for node in (*step.operands, step.result)]
-    dtype = next(x.dtype for x in nodes if isinstance(x, Node) and x.dtype != _BOOL)
+        names[id(symbol)] = f"a_{name}"
+    symbols = [symbol for step in run for symbol in (*step.operands, step)]
+    dtype = next(x.dtype for x in symbols if x.name != "number" and x.dtype != BOOL)
     for number, step in enumerate(run, 1):
         values = [
-            names[id(x)] if isinstance(x, Node) else f"{dtype.name}({float(x)!r})"
+            f"{dtype.name}({float(x.value)!r})" if x.name == "number" else names[id(x)]
             for x in step.operands
         ]
-        name = names[id(step.result)] = f"t_{number}"
-        lines.append((axes, f"{name} = {_WORDS[step.word].format(*values)}"))
-    for number, node in enumerate(results, 1):
-        lines.append((axes, f"y_{number}[{', '.join(places)}] = {names[id(node)]}"))
+        name = names[id(step)] = f"t_{number}"
+        lines.append((axes, f"{name} = {_TEXTS[step.name].format(*values)}"))
+    for number, symbol in enumerate(results, 1):
+        lines.append((axes, f"y_{number}[{', '.join(indices)}] = {names[id(symbol)]}"))
     text = [f"def kernel({', '.join(arguments)}):"]
     for depth in range(axes + 1):
         if depth:
-            loop = f"for {places[depth - 1]} in range(y_1.shape[{depth - 1}]):"
+            loop = f"for {indices[depth - 1]} in range(y_1.shape[{depth - 1}]):"
             text.append(f"{'    ' * depth}{loop}")
         text += [f"{'    ' * (depth + 1)}{line}" for deep, line in lines if deep == depth]
     return "\n".join(text) + "\n"

@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numpy.blocks import unbuffered_rows
-from tensorflow_lite_clone.backends.numpy.formulas import Node, Step, title_of
+from tensorflow_lite_clone.backends.numpy.formulas import title_of
 from tensorflow_lite_clone.backends.numpy.threads import parallel_for
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.backends.numpy.workspace import workspace
 from tensorflow_lite_clone.core.flags import flags
+from tensorflow_lite_clone.fuse.symbol import Symbol
 
 
 class Operand:
     """An array that a chain reads, as it was seen, and as the chain cuts it into tiles."""
 
-    def __init__(self, node: Node, strides: tuple[int, ...], whole: tuple[int, ...]) -> None:
-        self.node, self.strides = node, strides
+    def __init__(self, symbol: Symbol, strides: tuple[int, ...], whole: tuple[int, ...]) -> None:
+        self.symbol, self.strides = symbol, strides
         #: An array that repeats its values lies without gaps where it does not.
         self.once = tuple([slice(0, 1) if not step else slice(None) for step in strides])
-        sizes = [1 if not step else size for size, step in zip(node.shape, strides)]
-        self.lies_well = _row_major(sizes, strides, node.dtype.itemsize)
+        own = [size > 1 and step != 0 for size, step in zip(symbol.shape, strides)]
         #: Along which axes of the chain it has values of their own.
-        self.varies = [False] * (len(whole) - len(sizes)) + [size > 1 for size in sizes]
+        self.varies = [False] * (len(whole) - len(own)) + own
         self.shape: tuple[int, ...] = ()  # with the chain's axes joined
 
     def tiles(self, array: Any) -> Any:
@@ -34,29 +34,37 @@ class Operand:
         return array[self.once].reshape(self.shape)
 
 
-def _row_major(sizes: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    step = itemsize
-    for size, stride in zip(reversed(sizes), reversed(strides)):
-        if size > 1 and stride != step:
-            return False
-        step *= size
+def lies_well(array: Any) -> bool:
+    """Whether an array is row-major where it does not repeat its values: tiles are views of it."""
+    expected = array.dtype.itemsize
+    for size, step in zip(reversed(array.shape), reversed(array.strides)):
+        if size > 1 and step:
+            if step != expected:
+                return False
+            expected *= size
     return True
+
+
+def is_ufunc(part: Any) -> bool:
+    """Whether a ufunc computes a symbol: it writes where it is told, all else makes an array."""
+    return isinstance(part, Symbol) and isinstance(part.target.function(part), np.ufunc)
 
 
 class Chain:
     """``chain(*arrays, into)``: the results of steps over arrays.
 
-    `into` has an array or None for each result. Those of the nodes `updated` are also operands.
-    With `compiled` there are loops among the steps. `text` is what is done to a tile.
+    Steps are symbols, each after its operands. `into` has an array or None for each result. Those
+    of the symbols with an id in `updated` are also operands. With `compiled` there are loops among
+    the steps. `text` is what is done to a tile.
     """
 
     def __init__(
         self,
         shape: tuple[int, ...],
-        steps: list[Step],
+        steps: list[Symbol],
         operands: list[Operand],
-        results: list[Node],
-        updated: list[Node],
+        results: list[Symbol],
+        updated: set[int],
         compiled: bool,
     ) -> None:
         self.shape, self._operands, self._results = shape, operands, results
@@ -67,11 +75,11 @@ class Chain:
         if compiled:
             from tensorflow_lite_clone.backends.numba.chains import loops
 
-            shapes = {id(operand.node): operand.shape for operand in operands}
+            shapes = {id(operand.symbol): operand.shape for operand in operands}
             parts = loops(steps, shapes, len(self._axes), set(map(id, results)), updated)
-        tile, space, self._slots = _written(parts, operands, results)
+        tile, loop_texts, space, self._slots = _written(parts, operands, results)
         exec(compile(tile, "<chain>", "exec"), space)
-        self.text = "\n".join([*_sources(parts, space), tile])
+        self.text = "\n".join([*loop_texts, tile])
         self._tile = space["tile"]
         self._rows, self._width = self._axes[0], prod(self._axes[1:])
         self._cut = [operand.shape[0] == self._rows for operand in operands] + [True] * len(results)
@@ -106,8 +114,8 @@ class Chain:
         if [array.strides for array in arrays] != self._strides:
             return self._of_others(arrays, into)
         results = [
-            np.empty(self.shape, node.dtype) if array is None else array
-            for node, array in zip(self._results, into)
+            np.empty(self.shape, symbol.dtype) if array is None else array
+            for symbol, array in zip(self._results, into)
         ]
         operands = [operand.tiles(array) for operand, array in zip(self._operands, arrays)]
         self._run(operands, [array.reshape(self._axes) for array in results])
@@ -116,12 +124,11 @@ class Chain:
     def _of_others(self, arrays: Sequence[Any], into: Sequence[Any]) -> list[Any]:
         """The results from arrays that lie in other ways than those that were captured."""
         steps, updated, compiled = self._made_of
-        nodes = [operand.node for operand in self._operands]
-        operands = [Operand(node, a.strides, self.shape) for node, a in zip(nodes, arrays)]
-        given = [a if o.lies_well else np.array(a, order="C") for a, o in zip(arrays, operands)]
-        operands = [Operand(node, a.strides, self.shape) for node, a in zip(nodes, given)]
+        arrays = [array if lies_well(array) else np.array(array, order="C") for array in arrays]
+        symbols = [operand.symbol for operand in self._operands]
+        operands = [Operand(s, a.strides, self.shape) for s, a in zip(symbols, arrays)]
         chain = Chain(self.shape, steps, operands, self._results, updated, compiled)
-        made = chain(*given, into=[None] * len(into))
+        made = chain(*arrays, into=[None] * len(into))
         for place, array in zip(into, made):
             if place is not None:
                 np.copyto(place, array)
@@ -159,33 +166,26 @@ class Chain:
         parallel_for(part, rows, -(-self._least // width))
 
 
-def _sources(parts: list[Any], space: dict[str, Any]) -> list[str]:
-    """The sources of the loops, under the names that they have in a tile."""
-    names = {id(word): name for name, word in space.items()}
-    loops = {id(part.word): part for part in parts if not isinstance(part, Step)}
-    return [part.text.replace("kernel", names[key], 1) for key, part in loops.items()]
-
-
 def _weight(part: Any) -> int:
-    """How long a part takes beside one word of NumPy's, roughly."""
-    if not isinstance(part, Step):
+    """How long a part takes beside one function of NumPy's, roughly."""
+    if not isinstance(part, Symbol):
         return 2
-    return 1 if isinstance(part.word, np.ufunc) else 4
+    return 1 if is_ufunc(part) else 4
 
 
 _BYTES = np.dtype(np.uint64)  # of a slot's element: what the widest has
 
 
 def _written(
-    parts: list[Any], operands: list[Operand], results: list[Node]
-) -> tuple[str, dict[str, Any], list[np.dtype]]:
+    parts: list[Any], operands: list[Operand], results: list[Symbol]
+) -> tuple[str, list[str], dict[str, Any], list[np.dtype]]:
     """Steps and loops as a function of tiles: ``tile(operands..., results..., slots...)``.
 
-    Its text, what the text names, and the dtypes of the slots.
+    Its text, those of the loops, what the text names, and the dtypes of the slots.
     """
-    names = {id(operand.node): f"x_{i}" for i, operand in enumerate(operands, 1)}
-    final = {id(node): f"y_{i}" for i, node in enumerate(results, 1)}
-    last = {id(node): i for i, part in enumerate(parts) for node in part.operands}
+    names = {id(operand.symbol): f"x_{i}" for i, operand in enumerate(operands, 1)}
+    final = {id(symbol): f"y_{i}" for i, symbol in enumerate(results, 1)}
+    last = {id(symbol): i for i, part in enumerate(parts) for symbol in part.operands}
     space: dict[str, Any] = {}
     titles: dict[int, str] = {}
     slots: list[np.dtype] = []
@@ -201,47 +201,51 @@ def _written(
             space[name] = value
         return titles[id(value)]
 
-    def source(value: Any) -> str:
-        if isinstance(value, Node):
-            return names[id(value)]
+    def source(symbol: Symbol) -> str:
+        if symbol.name != "number":
+            return names[id(symbol)]
+        value = symbol.value
         return repr(value) if type(value) in (bool, int) else constant(value, "number")
 
-    def place(node: Node) -> str:
+    def storage(symbol: Symbol) -> str:
         """Where a part writes one of its results."""
-        if id(node) in final:
-            return final[id(node)]
-        slot = next((i for i in free if slots[i] == node.dtype), len(slots))
+        if id(symbol) in final:
+            return final[id(symbol)]
+        slot = next((i for i in free if slots[i] == symbol.dtype), len(slots))
         if slot == len(slots):
-            slots.append(node.dtype)
+            slots.append(symbol.dtype)
         else:
             free.remove(slot)
-        held[id(node)] = slot
+        held[id(symbol)] = slot
         return f"t_{slot + 1}"
 
-    lines = []
+    lines: list[str] = []
+    loop_texts: dict[str, str] = {}
     for position, part in enumerate(parts):
-        several = not isinstance(part, Step)
-        results = part.results if several else [part.result]
-        called = constant(part.word, title_of(part.word))
-        given = [source(value) for value in part.operands]
+        is_loop = not isinstance(part, Symbol)
+        results = part.results if is_loop else [part]
+        function = part.function if is_loop else part.target.function(part)
+        called = constant(function, title_of(function))
+        values = [source(symbol) for symbol in part.operands]
         ended = [x for x in part.operands if id(x) in held and last[id(x)] == position]
-        makes = not (several or isinstance(part.word, np.ufunc))  # an array of its own
-        if not several:  # whose slots the same word may write to
-            free += [held.pop(id(value)) for value in dict.fromkeys(ended)]
-        if makes and id(part.result) not in final:
-            places = [f"v_{position + 1}"]
+        makes = not (is_loop or isinstance(function, np.ufunc))  # an array of its own
+        if not is_loop:  # whose slots the same function may write to
+            free += [held.pop(key) for key in dict.fromkeys(map(id, ended))]
+        if makes and id(part) not in final:
+            targets = [f"v_{position + 1}"]
         else:
-            places = [place(node) for node in results]
-        names.update(zip(map(id, results), places))
-        if several:
-            free += [held.pop(id(value)) for value in ended]
-            lines.append(f"{called}({', '.join([*given, *places])})")
+            targets = [storage(symbol) for symbol in results]
+        names.update(zip(map(id, results), targets))
+        if is_loop:
+            free += [held.pop(id(symbol)) for symbol in ended]
+            lines.append(f"{called}({', '.join([*values, *targets])})")
+            loop_texts[called] = part.text.replace("kernel", called, 1)
         elif makes:
-            target = places[0] if places[0][0] == "v" else f"{places[0]}[...]"
-            lines.append(f"{target} = {called}({', '.join(given)})")
+            target = targets[0] if targets[0][0] == "v" else f"{targets[0]}[...]"
+            lines.append(f"{target} = {called}({', '.join(values)})")
         else:
-            lines.append(f"{called}({', '.join(given)}, out={places[0]})")
-    arguments = [names[id(operand.node)] for operand in operands]
+            lines.append(f"{called}({', '.join(values)}, out={targets[0]})")
+    arguments = [names[id(operand.symbol)] for operand in operands]
     arguments += [*final.values(), *[f"t_{i + 1}" for i in range(len(slots))]]
     body = "".join([f"    {line}\n" for line in lines])
-    return f"def tile({', '.join(arguments)}):\n{body}", space, slots
+    return f"def tile({', '.join(arguments)}):\n{body}", [*loop_texts.values()], space, slots

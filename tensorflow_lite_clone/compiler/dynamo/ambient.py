@@ -61,49 +61,47 @@ class Ambient(NamedTuple):
     @contextlib.contextmanager
     def again(self) -> Iterator[None]:
         """A block in which it is so again, as far as results of calls depend on it."""
-        with _kept_defaults():
-            set_default_dtype(self.dtype)
-            set_default_device(self.device)
-            grad, mode.grad = mode.grad, self.grad
-            dtypes = autocast_state.dtypes
+        dtypes = autocast_state.dtypes
+        with _switched(self.grad, self.dtype, self.device):
             set_dtypes(dict(self.casts))
             try:
                 yield
             finally:
                 set_dtypes(dtypes)
-                mode.grad = grad
+
+
+def _switches() -> tuple[bool, DType, Device | None]:
+    return mode.grad, get_default_dtype(), named_default_device()
+
+
+def _switch(grad: bool, dtype: DType, device: Device | None) -> None:
+    mode.grad = grad
+    set_default_dtype(dtype)
+    set_default_device(device)
 
 
 @contextlib.contextmanager
-def _kept_defaults() -> Iterator[None]:
-    """A block after which the defaults are what they were."""
-    dtype, device = get_default_dtype(), named_default_device()
+def _switched(grad: bool, dtype: DType, device: Device | None) -> Iterator[None]:
+    """A block with other defaults, in which gradients are recorded or not."""
+    before = _switches()
+    _switch(grad, dtype, device)
     try:
         yield
     finally:
-        set_default_dtype(dtype)
-        set_default_device(device)
+        _switch(*before)
 
 
 class Surroundings:
     """How everything in `Ambient` was in this thread when this was made."""
 
     def __init__(self) -> None:
-        self._grad = mode.grad
-        self._autocast = snapshot()
-        self._dtype, self._device = get_default_dtype(), named_default_device()
+        self._switches, self._autocast = _switches(), snapshot()
 
     @contextlib.contextmanager
     def restored(self) -> Iterator[None]:
         """A block in which it is so again."""
-        with _kept_defaults(), resumed(self._autocast):
-            set_default_dtype(self._dtype)
-            set_default_device(self._device)
-            grad, mode.grad = mode.grad, self._grad
-            try:
-                yield
-            finally:
-                mode.grad = grad
+        with _switched(*self._switches), resumed(self._autocast):
+            yield
 
 
 def change(

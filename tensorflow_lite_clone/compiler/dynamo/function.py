@@ -6,7 +6,6 @@ import builtins
 import functools
 import logging
 import threading
-import types
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +23,7 @@ from tensorflow_lite_clone.compiler.dynamo.settings import config, counters
 from tensorflow_lite_clone.compiler.dynamo.sources import Sources
 from tensorflow_lite_clone.compiler.dynamo.stance import stance
 from tensorflow_lite_clone.compiler.dynamo.steps import State
-from tensorflow_lite_clone.compiler.function import everyone, inside, name_of
+from tensorflow_lite_clone.compiler.function import Wrapper, inside, name_of
 from tensorflow_lite_clone.compiler.signature import global_state
 from tensorflow_lite_clone.core import interception, late_bound
 from tensorflow_lite_clone.core.errors import PACKAGE_FOLDER
@@ -38,7 +37,7 @@ log = logging.getLogger("tensorflow_lite_clone.compile")
 class Cache:
     """What was recorded of a function's calls, and what a backend has made of it.
 
-    Calls from one place of the function's code on, in the same surroundings, are one tree of
+    Calls from one place of the function's code on, in the same global state, are one tree of
     `State`s. `limit` is how many graphs may begin at a place.
     """
 
@@ -128,7 +127,7 @@ class Cache:
         return compiled
 
 
-class Recorded:
+class Recorded(Wrapper):
     """`function`, whose calls are recorded in graphs that `backend` compiles."""
 
     def __init__(
@@ -138,7 +137,7 @@ class Recorded:
         fullgraph: bool = False,
         limit: int | None = None,
     ) -> None:
-        self._function = function
+        super().__init__(function)
         self.cache = Cache(f"'{name_of(function)}'", backend, fullgraph, limit)
         called = getattr(function, "forward", function)
         while hasattr(called, "__wrapped__"):
@@ -147,22 +146,10 @@ class Recorded:
         code = getattr(called, "__code__", None)
         own = code is not None and not code.co_filename.startswith(PACKAGE_FOLDER)
         self._code = code if own else None
-        if not hasattr(function, "_parameters"):
-            functools.update_wrapper(self, function)
-        everyone.add(self)
 
     def reset(self) -> None:
         """Forget everything that was recorded."""
         self.cache.clear()
-
-    def __get__(self, owner: Any, kind: Any = None) -> Any:
-        return self if owner is None else types.MethodType(self, owner)
-
-    def __reduce__(self) -> Any:
-        return _itself, (self._function,)  # copies and pickles are not compiled
-
-    def __repr__(self) -> str:
-        return f"<compiled {self._function!r}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if inside.active or mode.transforms or capture.state.graph is not None:
@@ -258,7 +245,3 @@ def apply_recorded(function: Any, args: tuple) -> Any:
     """What a `Function` of the program gives as one call of a graph; else NotImplemented."""
     recorder = inside.recorder
     return NotImplemented if recorder is None else recorder.apply(function, args)
-
-
-def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function

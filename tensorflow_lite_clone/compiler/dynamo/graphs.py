@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorflow_lite_clone import fx
-from tensorflow_lite_clone.compiler.dynamo.steps import Segment, Step, Value, replaced
+from tensorflow_lite_clone.compiler.dynamo.steps import Segment, Step, replaced
 from tensorflow_lite_clone.nn.modules.module import Module
 
 
@@ -22,21 +22,8 @@ class GraphCompileReason:
 
 def _used(steps: list[Step], live: Any) -> set[int]:
     numbers = set(live)
-
-    def look(each: Any) -> None:
-        kind = each.__class__
-        if kind is Value:
-            numbers.add(each.number)
-        elif kind is slice:
-            look((each.start, each.stop, each.step))
-        elif isinstance(each, (tuple, list)):
-            for entry in each:
-                look(entry)
-        elif kind is dict:
-            look([*each.values()])
-
     for step in steps:
-        look((step.args, step.kwargs))
+        replaced((step.args, step.kwargs), numbers.add)
     return numbers
 
 

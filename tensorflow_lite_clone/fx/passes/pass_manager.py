@@ -9,7 +9,7 @@ from inspect import unwrap
 from typing import Any
 
 from tensorflow_lite_clone.fx.passes.infra.pass_manager import (
-    _validate_pass_schedule_constraint,
+    Passes,
     this_before_that_pass_constraint,
 )
 
@@ -83,7 +83,7 @@ def these_before_those_pass_constraint(these: _Pass, those: _Pass) -> _Constrain
     return lambda a, b: unwrap(a) != those or unwrap(b) != these
 
 
-class PassManager:
+class PassManager(Passes):
     """Runs passes, functions of an object that return the next one, in an order.
 
     With `constraints` (see `this_before_that_pass_constraint`) RuntimeError is raised where the
@@ -95,24 +95,12 @@ class PassManager:
         passes: list[_Pass] | None = None,
         constraints: list[_Constraint] | None = None,
     ) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
-        self._validated = False
+        super().__init__(passes, constraints)
 
     @classmethod
     def build_from_passlist(cls, passes: list[_Pass]) -> PassManager:
         """A manager of these passes."""
         return cls(passes)
-
-    def add_pass(self, _pass: _Pass) -> None:
-        """Run another pass, after the others."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: _Constraint) -> None:
-        """Ask for an order."""
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Remove the passes of these names."""
@@ -127,12 +115,7 @@ class PassManager:
         ]
         self._validated = False
 
-    def validate(self) -> None:
-        """Raise RuntimeError unless the order of the passes fits the constraints."""
-        if not self._validated:
-            for constraint in self.constraints:
-                _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+    validate = Passes._validate
 
     def __call__(self, source: Any) -> Any:
         """What the last pass returns, for what the first is given."""

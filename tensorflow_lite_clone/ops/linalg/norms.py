@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import apply_unary
+from tensorflow_lite_clone.autograd.apply import apply, apply_unary
 from tensorflow_lite_clone.core.dtypes import DType, float32
 from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops._formulas import no_gradient, wide
 from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
-from tensorflow_lite_clone.ops.pointwise._operands import as_operands, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
+from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,
@@ -123,6 +125,49 @@ def vector_norm(
     parameters = {"ord": ord, "axis": axis, "keepdims": keepdim, "shape": shape}
     result = apply_unary(VectorNorm, input, parameters)
     return delivered("linalg_vector_norm", result, out)
+
+
+class Powsum(Op):
+    """``sum |x|^ord`` over axes."""
+
+    label = "LinalgPowsum"
+
+    def forward(F, x, *, ord, axis, keepdims):
+        dtype = x.dtype
+        size = F.abs(wide(F, x))
+        powers = size * size if ord == 2 else size**ord
+        y = F.sum(powers, axis=axis, keepdims=keepdims)
+        return F.astype(y, dtype) if dtype.itemsize == 2 else y
+
+    backward_x = no_gradient("linalg__powsum")
+
+
+@public("linalg")
+def _powsum(
+    input: Tensor,
+    ord: complex = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: DType | None = None,
+) -> Tensor:
+    """``sum |x|^ord`` over `dim` (an int, several, or all): `vector_norm` before its last root.
+
+    Sums of parts of a vector add up to that of the whole, as norms do not. With `dtype` the powers
+    are taken in it. The result is real. Raises NotImplementedError for integers, and RuntimeError
+    in a backward pass, as PyTorch does.
+
+    >>> torch.linalg._powsum(torch.tensor([3.0, -4.0]))
+    tensor(25.)
+    """
+    if isinstance(ord, complex):
+        raise RuntimeError(f"linalg__powsum(): 'ord' must be a real number, got {ord}")
+    if dtype is not None:
+        input = cast(input, dtype.to_complex() if input.dtype.kind == "c" else dtype)
+    if input.dtype.kind not in "fc" or input.dtype.itemsize == 1:
+        refuse("powsum", input.dtype)
+    axis = axes_of(dim, input._storage.physical.ndim)
+    return apply(Powsum, input, ord=float(ord), axis=axis, keepdims=keepdim)
 
 
 @public("linalg")

@@ -50,6 +50,16 @@ def softmax_backward(F, g, y, *, axis):
     return gy - y * F.sum(gy, axis=axis, keepdims=True)
 
 
+class SafeSoftmax(Softmax):
+    """`Softmax`, but zeros where all of a row is -inf."""
+
+    def forward(F, x, *, axis):
+        masked = F.all(x == -math.inf, axis=axis, keepdims=True)
+        return F.where(masked, 0, F.softmax(x, axis=axis))
+
+    backward_x = Softmax.backward_x
+
+
 class LogSoftmax(Op):
     """``x - log(sum(exp(x)))``."""
 
@@ -155,6 +165,19 @@ def log_softmax(
     """``x - log(sum(exp(x)))`` along `dim`; cast to `dtype` first if one is given."""
     result = _soft("log_softmax", LogSoftmax, input, dim, dtype)
     return result if out is None else delivered("log_softmax", result, out)
+
+
+@public("torch")
+def _safe_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor:
+    """`softmax`, but zeros in place of NaN where all elements along `dim` are -inf.
+
+    It is what weights of attention are made by, where a mask may leave a query nothing to look at.
+
+    >>> torch._safe_softmax(torch.tensor([[1.0, 1.0], [-torch.inf, -torch.inf]]), 1)
+    tensor([[0.5000, 0.5000],
+            [0.0000, 0.0000]])
+    """
+    return _soft("softmax", SafeSoftmax, input, dim, dtype)
 
 
 @public("functional")

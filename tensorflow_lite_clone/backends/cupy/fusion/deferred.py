@@ -83,11 +83,10 @@ class Chain(threading.local):
 
     def defer(self, step: Step) -> None:
         """Let a formula wait."""
-        arrays = [value for value in step.operands if value.__class__ is ndarray]
         results = step.results
         self.apart = False
         read, written = self._read, self._written
-        if any([written.clashes(value) for value in arrays]) or any(
+        if any([written.clashes(value) for value in step.arrays]) or any(
             [written.clashes(value) or read.clashes(value) for value in results]
         ):
             self.flush()
@@ -122,9 +121,8 @@ class Chain(threading.local):
 
     def _note(self, step: Step) -> None:
         """Note what a step reads and writes."""
-        for value in step.operands:
-            if value.__class__ is ndarray:
-                self._read.add(value)
+        for value in step.arrays:
+            self._read.add(value)
         for value in step.results:
             self._written.add(value)
 
@@ -161,7 +159,7 @@ class Chain(threading.local):
                 group = group[:-1]  # what is written now lies otherwise: the caller sums
                 whole = joining.joined(group, is_held, again)
             joined.append((whole, group))
-            later.update([window(v) for s in group for v in s.operands if v.__class__ is ndarray])
+            later.update([window(value) for step in group for value in step.arrays])
         with self.here():  # work for another device may be what they have to precede
             for step, group in reversed(joined):
                 if step is not None:
@@ -191,16 +189,17 @@ class Chain(threading.local):
         steps = [*self.steps, step]
         group = next(group for group in joining.groups_of(steps) if group[-1] is step)
         self._forget([])
-        reads = {window(v) for one in group for v in one.operands if v.__class__ is ndarray}
+        reads = {window(value) for one in group for value in one.arrays}
         again = {key: origin for key, origin in self._origins.items() if key in reads}
         alone = joining.joined(group, lambda value: False, again)
         mine = [id(one) for one in group]
         before = {window(v) for one in steps if id(one) not in mine for v in one.results}
         if alone is None or not before.isdisjoint(map(window, read)):
             return None
-        given = [v for v in alone.read if v.__class__ is ndarray]
-        whole = [sum([value.shape == step.shape for value in v]) for v in (given, arrays)]
-        if whole[0] <= whole[1] and before.isdisjoint(map(window, given)):
+        used = [alone.operands[symbol.value] for symbol in alone.trace.operands]
+        used = [value for value in used if value.__class__ is ndarray]
+        whole = [sum([value.shape == step.shape for value in v]) for v in (used, arrays)]
+        if whole[0] <= whole[1] and before.isdisjoint(map(window, used)):
             self._again |= again
             with self.beside(), self.here():
                 for watch in tuple(on_joined):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Symbol, Trace, in_order
+from tensorflow_lite_clone.fuse.formula import Trace
+from tensorflow_lite_clone.fuse.symbol import Symbol, in_order
 
 
 def dot(title: str, trace: Trace, operands: Sequence[str], results: Sequence[str]) -> str:
@@ -31,13 +32,13 @@ def dot(title: str, trace: Trace, operands: Sequence[str], results: Sequence[str
 
 
 def _look(symbol: Symbol, trace: Trace, operands: Sequence[str]) -> str:
-    if symbol.word == "operand":
+    if symbol.name == "operand":
         label = f"{trace.names[symbol.value]}\n{operands[symbol.value]}"
         return f"label={_quoted(label)}, shape=box"
-    if symbol.word == "number":
+    if symbol.name == "number":
         return f"label={_quoted(repr(symbol.value))}, shape=plaintext"
-    word = f"to {symbol.dtype.name}" if symbol.word == "astype" else symbol.word
-    return f"label={_quoted(word)}, shape=ellipse"
+    name = f"to {symbol.dtype.name}" if symbol.name == "astype" else symbol.name
+    return f"label={_quoted(name)}, shape=ellipse"
 
 
 def _quoted(text: str) -> str:

@@ -6,27 +6,21 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import cupy
 import numpy as np
 from cupy import ndarray
 from cupy.cuda.compiler import CompileException
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import (
-    FLOAT32,
-    Namespace,
-    Trace,
-    Unchanged,
-    operands_of,
-    trace,
-)
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, reach, walk, width
 from tensorflow_lite_clone.backends.cupy.fusion.source import BLOCK, Form
+from tensorflow_lite_clone.backends.cupy.fusion.target import NAMESPACE
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.fuse.formula import Trace, Unchanged, trace
+from tensorflow_lite_clone.fuse.symbol import operands_of
+from tensorflow_lite_clone.fuse.target import FLOAT32
 
-NAMESPACE = Namespace(cupy)
 _BLOCKS = 264  # that are left of a kernel whose threads take several packs
 _MOST_RUNS = 4096  # that are kept of one formula; then it begins anew
 #: Classes of what kernels take; arrays of subclasses are more than their strides tell

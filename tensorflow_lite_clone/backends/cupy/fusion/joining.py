@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -17,18 +18,15 @@ from cupy import ndarray
 from cupy.cuda import UnownedMemory
 
 from tensorflow_lite_clone.backends.cupy.arrays import strides_of
-from tensorflow_lite_clone.backends.cupy.fusion.expression import (
-    Symbol,
-    Trace,
-    cast,
-    in_order,
-    operands_of,
-)
 from tensorflow_lite_clone.backends.cupy.fusion.formula import form_of
 from tensorflow_lite_clone.backends.cupy.fusion.launch import Plan
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk, walk_into
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
 from tensorflow_lite_clone.backends.cupy.fusion.sums import Sums, by_columns
+from tensorflow_lite_clone.backends.cupy.fusion.target import CUDA
+from tensorflow_lite_clone.fuse import groups
+from tensorflow_lite_clone.fuse.formula import Trace
+from tensorflow_lite_clone.fuse.symbol import Symbol, in_order, operands_of, rebuilt
 
 _MOST_ARRAYS = 24  # of one kernel
 _MOST_WORDS = 4096 // 8  # of eight bytes, that a kernel may take as parameters on every device
@@ -53,9 +51,9 @@ class Step(NamedTuple):
         return self.walk.shape
 
     @property
-    def read(self) -> list[Any]:
-        """The operands that are used."""
-        return [self.operands[symbol.value] for symbol in self.trace.operands]
+    def arrays(self) -> list[Any]:
+        """The operands that are no numbers."""
+        return [value for value in self.operands if value.__class__ is ndarray]
 
     def launch(self) -> None:
         """Fill the results."""
@@ -108,6 +106,11 @@ def span(array: Any) -> tuple[int, int]:
     return low, high + array.itemsize
 
 
+def _key(value: Any) -> Any:
+    """What tells an operand from others: which elements it has, or which number it is."""
+    return window(value) if value.__class__ is ndarray else id(value)
+
+
 def meets(value: Any, x: Any) -> bool:
     """Whether elements of two arrays may lie at one place."""
     if value.__class__ is not ndarray:
@@ -116,21 +119,29 @@ def meets(value: Any, x: Any) -> bool:
     return start < high and low < end
 
 
-class _Group:
-    """Steps that become one kernel, and the windows they read and write."""
+class _Item(groups.Item):
+    """A step that waits, with the windows that it reads and writes."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.steps: list[Step] = []
-        self.read: set[Any] = set()
-        self.written: set[Any] = set()
-        self.numbers = 0
+    def __init__(self, step: Step) -> None:
+        super().__init__(step.shape, map(window, step.arrays), map(window, step.results))
+        self.step = step
 
-    def has_room(self, windows: set[Any], numbers: int) -> bool:
-        """Whether these arrays and numbers beside its own are not too many for a kernel."""
-        arrays, axes = len(self.read | self.written | windows), len(self.shape)
+    @cached_property
+    def numbers(self) -> int:
+        """How many numbers the step's kernel takes, at most."""
+        found = [symbol for symbol in in_order(self.step.trace.results) if symbol.name == "number"]
+        return len(found) + sum(self.step.form.numbers)
+
+
+class _Group(groups.Group[_Item]):
+    """Steps that become one kernel, which has room for so many arrays and numbers."""
+
+    def has_room(self, item: _Item) -> bool:
+        windows = self.read | self.written | item.read | item.written
+        arrays, axes = len(windows), len(self.shape)
+        numbers = sum([other.numbers for other in self.items]) + item.numbers
         # for each array where it lies and its strides, the sizes, and the number of elements
-        words = arrays * (1 + axes) + axes + 1 + self.numbers + numbers
+        words = arrays * (1 + axes) + axes + 1 + numbers
         return arrays <= _MOST_ARRAYS and words <= _MOST_WORDS
 
 
@@ -139,36 +150,8 @@ def groups_of(steps: list[Step]) -> list[list[Step]]:
 
     What steps share they share as windows: memory that overlaps otherwise does not wait.
     """
-    groups: list[_Group] = []
-    for step in steps:
-        read = {window(value) for value in step.operands if value.__class__ is ndarray}
-        written = {window(value) for value in step.results}
-        numbers = _numbers(step)
-        group = _group_for(groups, step.shape, read, written, numbers)
-        group.steps.append(step)
-        group.read |= read
-        group.written |= written
-        group.numbers += numbers
-    return [group.steps for group in groups]
-
-
-def _group_for(
-    groups: list[_Group], shape: tuple, read: set[Any], written: set[Any], numbers: int
-) -> _Group:
-    """The last group that a step may join without overtaking what it depends on, or a new one."""
-    for group in reversed(groups):
-        if group.shape == shape and group.has_room(read | written, numbers):
-            return group
-        if not (group.written.isdisjoint(read | written) and group.read.isdisjoint(written)):
-            break
-    groups.append(_Group(shape))
-    return groups[-1]
-
-
-def _numbers(step: Step) -> int:
-    """How many numbers the step's kernel takes, at most."""
-    found = [symbol for symbol in in_order(step.trace.results) if symbol.word == "number"]
-    return len(found) + sum(step.form.numbers)
+    found = groups.groups_of(map(_Item, steps), _Group)
+    return [[item.step for item in group.items] for group in found]
 
 
 def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[Step]]:
@@ -177,37 +160,35 @@ def parted(steps: list[Step], touched: Sequence[Any]) -> tuple[list[Step], list[
     Of those over more than one element not many do, as they hold memory, and none that reads what
     is read now.
     """
-    arrays = [[v for v in step.operands if v.__class__ is ndarray] for step in steps]
-    read = [set(map(window, own)) for own in arrays]
-    written = [set(map(window, step.results)) for step in steps]
+    items = list(map(_Item, steps))
     large = [step.walk.elements > 1 for step in steps]
     launched = {
-        place
-        for place, step in enumerate(steps)
-        if any([meets(v, other) for v in (*arrays[place], *step.results) for other in touched])
+        position
+        for position, step in enumerate(steps)
+        if any([meets(v, other) for v in (*step.arrays, *step.results) for other in touched])
     }
 
-    def follows(place: int) -> bool:
+    def follows(position: int) -> bool:
         """Whether a step that waits has to be launched with those that are."""
+        item = items[position]
         for other in launched:
-            both = read[other] | written[other]
-            if other > place and not (
-                written[place].isdisjoint(both) and read[place].isdisjoint(written[other])
-            ):
+            if other > position and item.precedes(items[other]):
                 return True
-            if large[place] and not read[place].isdisjoint(both):
+            if large[position] and not item.read.isdisjoint(
+                items[other].read | items[other].written
+            ):
                 return True
         return False
 
     while True:
-        waiting = [place for place in range(len(steps)) if place not in launched]
-        more = [place for place in waiting if follows(place)]
+        waiting = [i for i in range(len(steps)) if i not in launched]
+        more = [i for i in waiting if follows(i)]
         if not more:
-            more = [place for place in waiting if large[place]][:-_MOST_APART]
+            more = [i for i in waiting if large[i]][:-_MOST_APART]
         if not more:
             break
         launched.update(more)
-    return [steps[place] for place in sorted(launched)], [steps[place] for place in waiting]
+    return [steps[i] for i in sorted(launched)], [steps[i] for i in waiting]
 
 
 def needed_of(steps: list[Step]) -> set[int]:
@@ -248,14 +229,9 @@ def origins_of(step: Step) -> dict[tuple, Origin]:
             continue
         if len(large) == 1 and all([own.size * _FEW <= value.size for own in small]):
             used[large[0]] = ref(used[large[0]])
-            symbol = _as_stored(symbol, value.dtype)
+            symbol = CUDA.cast(symbol, value.dtype)  # rounded as if it had been in memory
             origins[window(value)] = Origin(ref(value), symbol, used, large[0])
     return origins
-
-
-def _as_stored(symbol: Symbol, dtype: Any) -> Symbol:
-    """Rounded as if it had been in memory."""
-    return symbol if symbol.dtype == dtype else Symbol("astype", dtype, (symbol,))
 
 
 def joined(
@@ -269,63 +245,53 @@ def joined(
     sums = group[-1].sums
     if len(group) == 1 and sums is None:
         return group[0] if any([is_held(value) for value in group[0].results]) else None
-    read = {window(v) for step in group for v in step.operands if v.__class__ is ndarray}
-    made: dict[tuple, Symbol] = {}  # what the group has computed, by where it is to lie
+    read = {window(value) for step in group for value in step.arrays}
+    whole = groups.Joined(CUDA)
     held: dict[tuple, Any] = {}  # the arrays to write
-    given: list[Any] = []  # the arrays and numbers it reads
-    places: dict[Any, Symbol] = {}
-
-    def operand(value: Any, dtype: Any) -> Symbol:
-        key: Any = window(value) if value.__class__ is ndarray else id(value)
-        if (key, dtype) not in places:
-            places[key, dtype] = Symbol("operand", dtype, value=len(given))
-            given.append(value)
-        return places[key, dtype]
 
     def again(origin: Origin) -> Symbol:
-        memo = {
-            id(symbol): operand(origin.operand(symbol.value), symbol.dtype)
-            for symbol in operands_of((origin.symbol,))
-        }
-        return _rebuilt(origin.symbol, memo)
+        memo = {}
+        for symbol in operands_of((origin.symbol,)):
+            value = origin.operand(symbol.value)
+            memo[id(symbol)] = whole.operand(_key(value), value, symbol.dtype)
+        return rebuilt(origin.symbol, memo)
 
     for step in group:
         memo: dict[int, Symbol] = {}
         for symbol in step.trace.operands:
             value = step.operands[symbol.value]
-            key = window(value) if value.__class__ is ndarray else None
-            origin = origins.get(key)
-            if key in made:
-                memo[id(symbol)] = cast(made[key], symbol.dtype)
-            elif origin is not None and window(origin.operand(origin.large)) in read:
-                memo[id(symbol)] = cast(again(origin), symbol.dtype)
+            key = _key(value)
+            origin = None if key in whole.computed else origins.get(key)
+            if origin is not None and window(origin.operand(origin.large)) in read:
+                memo[id(symbol)] = CUDA.cast(again(origin), symbol.dtype)
             else:
-                memo[id(symbol)] = operand(value, symbol.dtype)
-        found = [_rebuilt(symbol, memo) for symbol in step.trace.results]
+                memo[id(symbol)] = whole.read(key, value, symbol.dtype)
+        found = [rebuilt(symbol, memo) for symbol in step.trace.results]
         for symbol, value in zip(found, step.results):
-            made[window(value)] = _as_stored(symbol, value.dtype)
+            # what stays in registers is rounded as if it had been in memory
+            whole.computed[window(value)] = CUDA.cast(symbol, value.dtype)
             if is_held(value):
                 held[window(value)] = value
     if not held and sums is None:
         return None
-    results = [made[key] for key in held]
+    results = [whole.computed[key] for key in held]
     results += found if sums is not None else []
+    operands = tuple(whole.arguments)
     traced = Trace(
-        names=tuple([f"x{place}" for place in range(len(given))]),
+        names=tuple([f"x{position}" for position in range(len(operands))]),
         operands=operands_of(tuple(results)),
         results=tuple(results),
-        several=True,
         by_shape=True,
         literal=False,
     )
     arrays = tuple(held.values())
-    walked, form = formed(traced, tuple(given), arrays, like=arrays or group[-1].operands[:1])
+    walked, form = formed(traced, operands, arrays, like=arrays or group[-1].operands[:1])
     if sums is None:
-        return Step("chain", traced, walked, form, tuple(given), arrays)
+        return Step("chain", traced, walked, form, operands, arrays)
     columns = by_columns(walked, form, group[-1].shape[1])
     if columns is None:
         return None
-    return Step(group[-1].name, traced, walked, columns, tuple(given), arrays, sums)
+    return Step(group[-1].name, traced, walked, columns, operands, arrays, sums)
 
 
 def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk, Form]:
@@ -336,15 +302,3 @@ def formed(made: Trace, given: tuple, results: tuple, like: tuple) -> tuple[Walk
     if not results:
         walked = walked._replace(steps=walked.steps[:-1])
     return walked, form_of(walked, given, operands, tuple([value.dtype for value in results]))
-
-
-def _rebuilt(symbol: Symbol, memo: dict[int, Symbol]) -> Symbol:
-    """A symbol over other operands; `memo` has those of the operands, and takes all others."""
-    known = memo.get(id(symbol))
-    if known is None:
-        known = symbol
-        if symbol.operands:
-            operands = tuple([_rebuilt(operand, memo) for operand in symbol.operands])
-            known = Symbol(symbol.word, symbol.dtype, operands, symbol.value)
-        memo[id(symbol)] = known
-    return known

@@ -16,7 +16,6 @@ from cupy.cuda import alloc, get_current_stream
 
 from tensorflow_lite_clone.backends.cupy.arrays import ceil_div, power_above
 from tensorflow_lite_clone.backends.cupy.device_facts import here
-from tensorflow_lite_clone.backends.cupy.fusion.expression import Trace
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
 from tensorflow_lite_clone.backends.cupy.fusion.source import (
     BLOCK,
@@ -36,6 +35,7 @@ from tensorflow_lite_clone.backends.cupy.kernel import (
 from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
+from tensorflow_lite_clone.fuse.formula import Trace
 from tensorflow_lite_clone.kernels.sources import Source, package_folder
 
 _launches = hooks.on_launch

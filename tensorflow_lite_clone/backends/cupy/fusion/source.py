@@ -1,4 +1,4 @@
-"""A traced formula as CUDA C++: a line for every word, and a kernel around them."""
+"""A traced formula as CUDA C++: a line for every symbol, and a kernel around them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import (
-    FLOAT32,
-    Symbol,
-    Trace,
-    c_text,
-    in_order,
-)
+from tensorflow_lite_clone.backends.cupy.fusion.target import CUDA
+from tensorflow_lite_clone.fuse.formula import Trace
+from tensorflow_lite_clone.fuse.symbol import Symbol, in_order
+from tensorflow_lite_clone.fuse.target import FLOAT32
 from tensorflow_lite_clone.kernels.signature import C_TYPES
 
 BLOCK = 256
@@ -81,15 +78,15 @@ def _cast(value: str, source: Any, target: Any) -> str:
 
 def _comes_back(symbol: Symbol) -> bool:
     """Whether a symbol is float32 that was rounded to two bytes in between."""
-    if symbol.word != "astype" or symbol.dtype != FLOAT32:
+    if symbol.name != "astype" or symbol.dtype != FLOAT32:
         return False
     (narrow,) = symbol.operands
     is_narrow = narrow.dtype.itemsize == 2 and narrow.dtype.kind in "fV"
-    return is_narrow and narrow.word == "astype" and narrow.operands[0].dtype == FLOAT32
+    return is_narrow and narrow.name == "astype" and narrow.operands[0].dtype == FLOAT32
 
 
 class _Lines:
-    """The words of a trace, each computed once, in the order of first use."""
+    """The symbols of a trace, each computed once, in the order of first use."""
 
     def __init__(self, trace: Trace, names: list[str]) -> None:
         self.trace, self.names = trace, names
@@ -97,34 +94,34 @@ class _Lines:
         self.constants: list[tuple[str, Any]] = []
         self._known: dict[Any, str] = {}
 
-    def name(self, symbol: Symbol) -> str:
+    def expression(self, symbol: Symbol) -> str:
         """The expression that holds the symbol's value, after the lines that compute it."""
-        if symbol.word == "operand":
+        if symbol.name == "operand":
             return self.names[symbol.value]
         key: Any = id(symbol)
-        if symbol.word == "number":
+        if symbol.name == "number":
             if self.trace.literal or symbol.dtype.kind == "b":
                 return _literal(symbol.value, symbol.dtype)
             key = (symbol.dtype, repr(symbol.value))
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._made(symbol)
+            known = self._known[key] = self._line(symbol)
         return known
 
-    def _made(self, symbol: Symbol) -> str:
+    def _line(self, symbol: Symbol) -> str:
         kind = c_type(symbol.dtype)
-        if symbol.word == "number":
+        if symbol.name == "number":
             self.constants.append((kind, symbol.value))
             return f"c{len(self.constants)}"
-        values = [self.name(operand) for operand in symbol.operands]
+        values = [self.expression(operand) for operand in symbol.operands]
         source = symbol.operands[-1].dtype
         if _comes_back(symbol):
             narrow = symbol.operands[0]
-            text = f"rounded<{c_type(narrow.dtype)}>({self.name(narrow.operands[0])})"
-        elif symbol.word == "astype":
+            text = f"rounded<{c_type(narrow.dtype)}>({self.expression(narrow.operands[0])})"
+        elif symbol.name == "astype":
             text = _cast(values[0], source, symbol.dtype)
         else:
-            text = c_text(symbol.word, source.kind).format(*values)
+            text = CUDA.kinds(symbol.name)[source.kind].format(*values)
         name = f"v{len(self.lines) + 1}"
         self.lines.append(f"  const {kind} {name} = {text};")
         return name
@@ -152,8 +149,8 @@ def write(title: str, trace: Trace, form: Form) -> Text:
     used = [symbol.value for symbol in trace.operands]
     body = _Lines(trace, names)
     for symbol in in_order(trace.results):
-        body.name(symbol)
-    found = [body.name(symbol) for symbol in trace.results]
+        body.expression(symbol)
+    found = [body.expression(symbol) for symbol in trace.results]
     several = len(form.results) > 1
     results = [f"result{place}" if several else "result" for place in range(len(form.results))]
     sums = [f"sum{place}" for place in range(len(found) - len(results))]

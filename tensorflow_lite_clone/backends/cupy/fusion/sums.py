@@ -9,11 +9,13 @@ import cupy
 import numpy as np
 from cupy import ndarray
 
-from tensorflow_lite_clone.backends.cupy.fusion.expression import FLOAT32, Symbol, Trace
-from tensorflow_lite_clone.backends.cupy.fusion.formula import NAMESPACE
 from tensorflow_lite_clone.backends.cupy.fusion.launch import prepared_sums
 from tensorflow_lite_clone.backends.cupy.fusion.layout import Walk
 from tensorflow_lite_clone.backends.cupy.fusion.source import Form
+from tensorflow_lite_clone.backends.cupy.fusion.target import CUDA, NAMESPACE
+from tensorflow_lite_clone.fuse.formula import Trace
+from tensorflow_lite_clone.fuse.symbol import Symbol
+from tensorflow_lite_clone.fuse.target import FLOAT32
 
 _PACKS = 8  # in flight, of all operands together
 
@@ -41,10 +43,12 @@ class Sums:
 
 def summed(body: Callable[..., tuple], arrays: tuple) -> Trace:
     """The trace of what is to be summed: `body` over ``F`` and the arrays, in float32."""
-    operands = tuple([Symbol("operand", FLOAT32, value=place) for place in range(len(arrays))])
+    operands = tuple(
+        [Symbol(CUDA, "operand", FLOAT32, value=position) for position in range(len(arrays))]
+    )
     results = body(NAMESPACE, *operands)
     names = body.__code__.co_varnames[1 : 1 + len(arrays)]
-    return Trace(names, operands, results, several=True, by_shape=True, literal=False)
+    return Trace(names, operands, results, by_shape=True, literal=False)
 
 
 def by_columns(walked: Walk, form: Form, channels: int) -> Form | None:

@@ -68,7 +68,33 @@ def _topological_sort_passes(passes: list[_Pass], constraints: list[_Constraint]
     return order
 
 
-class PassManager:
+class Passes:
+    """Passes, with constraints of their order, which is checked before they are run."""
+
+    def __init__(self, passes: list[_Pass] | None, constraints: list[_Constraint] | None) -> None:
+        self.passes = passes or []
+        self.constraints = constraints or []
+        self._validated = False
+
+    def add_pass(self, _pass: _Pass) -> None:
+        """Run another pass, after the others."""
+        self.passes.append(_pass)
+        self._validated = False
+
+    def add_constraint(self, constraint: _Constraint) -> None:
+        """Ask for an order."""
+        self.constraints.append(constraint)
+        self._validated = False
+
+    def _validate(self) -> None:
+        """Raise RuntimeError unless the order of the passes fits the constraints."""
+        if not self._validated:
+            for constraint in self.constraints:
+                _validate_pass_schedule_constraint(constraint, self.passes)
+        self._validated = True
+
+
+class PassManager(Passes):
     """Runs passes, functions that take a module and give a `PassResult`, in an order.
 
     The order is the given one, unless `constraints` (see `this_before_that_pass_constraint`) ask
@@ -85,30 +111,13 @@ class PassManager:
         run_checks_after_each_pass: bool = False,
         suppress_check_failures: bool = False,
     ) -> None:
-        self.passes = passes or []
-        self.constraints = constraints or []
+        super().__init__(passes, constraints)
         self.steps = steps or 1
         self.run_checks_after_each_pass = run_checks_after_each_pass
         self.suppress_check_failures = suppress_check_failures
-        self._validated = False
         self._check: Callable[[Module], None] | None = None
 
-    def add_pass(self, _pass: _Pass) -> None:
-        """Run another pass, after the others."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: _Constraint) -> None:
-        """Ask for an order."""
-        self.constraints.append(constraint)
-        self._validated = False
-
-    def validate_constraints(self) -> None:
-        """Raise RuntimeError unless the order of the passes fits the constraints."""
-        if not self._validated:
-            for constraint in self.constraints:
-                _validate_pass_schedule_constraint(constraint, self.passes)
-        self._validated = True
+    validate_constraints = Passes._validate
 
     def solve_constraints(self) -> None:
         """Put the passes into an order that fits; RuntimeError where there is none."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone._dynamo import backends, config, eval_frame, exc, testing, utils
 from tensorflow_lite_clone.compiler import (
     OptimizedModule,
     allow_in_graph,
@@ -21,6 +20,8 @@ from tensorflow_lite_clone.compiler.dynamo.explain import explain
 from tensorflow_lite_clone.compiler.dynamo.function import graph_break
 from tensorflow_lite_clone.compiler.dynamo.registry import lookup_backend, register_backend
 from tensorflow_lite_clone.compiler.dynamo.stance import set_stance
+
+from . import backends, config, eval_frame, exc, testing, utils  # in the place where it is mounted
 
 
 def optimize(

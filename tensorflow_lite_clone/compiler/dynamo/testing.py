@@ -1,4 +1,4 @@
-"""``torch._dynamo.testing``: backends for tests, which run graphs as they are and count them."""
+"""Backends for tests, which run graphs as they are and count them: ``torch._dynamo.testing``."""
 
 from __future__ import annotations
 
