@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import level_outside
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.create.constructors import full, tensor
+from tensorflow_lite_clone.ops.decorators.autocast import uncast
 from tensorflow_lite_clone.ops.linalg.norms import norm
 from tensorflow_lite_clone.ops.nn import conv
 from tensorflow_lite_clone.ops.nn import embedding_bag as bags

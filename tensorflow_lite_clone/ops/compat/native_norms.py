@@ -10,11 +10,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops.create.constructors import empty, empty_like, ones_like
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.nn import batch_norm as batch_norms
 from tensorflow_lite_clone.ops.nn import normalization
 from tensorflow_lite_clone.ops.random.generators import drawing

@@ -9,7 +9,6 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.interpreters import interpreters
-from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
@@ -30,6 +29,7 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.ops.create._data import array_of, is_array, is_scalar, warn_if_read_only
 from tensorflow_lite_clone.ops.create.convert import to
+from tensorflow_lite_clone.ops.decorators.out import with_new_out
 from tensorflow_lite_clone.ops.pointwise._operands import as_number
 from tensorflow_lite_clone.storage import LazyStorage
 from tensorflow_lite_clone.tensor import Tensor

@@ -9,7 +9,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import as_int64, fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.create.constructors import finish
+from tensorflow_lite_clone.ops.decorators.out import with_new_out
 from tensorflow_lite_clone.ops.pointwise._operands import as_number, refuse
 from tensorflow_lite_clone.tensor import Tensor
 

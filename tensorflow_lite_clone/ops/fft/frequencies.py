@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import dtype_of_out, write_filled
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -14,6 +13,7 @@ from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops.create.constructors import requiring_grad
 from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.decorators.out import dtype_of_out, write_filled
 from tensorflow_lite_clone.ops.shape.rearrange import roll
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable, copy_beside
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.ops._samples import expect_values, per_sample
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._index_tensors import stacked
 from tensorflow_lite_clone.ops.index._indexing import (
     Gather,

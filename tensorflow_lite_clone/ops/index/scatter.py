@@ -8,11 +8,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._indexing import (
     IndexAdd,
     IndexPut,

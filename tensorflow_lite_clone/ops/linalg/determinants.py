@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch import costs
@@ -14,6 +13,7 @@ from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.create.constructors import eye, ones_like
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_floats,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -15,6 +13,8 @@ from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.create.constructors import eye
 from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_equation,

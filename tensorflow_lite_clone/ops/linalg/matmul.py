@@ -6,10 +6,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply_binary
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
-from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.late_bound import sparse_matmul
@@ -18,6 +15,9 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import with_out, write_out
 from tensorflow_lite_clone.ops.linalg._products import (
     as_rows,
     expect_tensors,

@@ -8,13 +8,13 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._products import expect_one_dtype, expect_tensors, times
 from tensorflow_lite_clone.ops.linalg.matmul import (
     dot,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_alike,

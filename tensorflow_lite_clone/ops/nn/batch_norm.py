@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
@@ -19,6 +18,7 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 

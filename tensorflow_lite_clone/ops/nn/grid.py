@@ -7,10 +7,10 @@ import warnings
 from itertools import product
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.create.progressions import linspace
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.join import stack

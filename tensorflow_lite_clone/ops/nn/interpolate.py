@@ -7,11 +7,11 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.signature import whole_number
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn._resample import (
     Resample,
     Taps,

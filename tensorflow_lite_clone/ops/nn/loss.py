@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn._losses import finish, reduction_of
 from tensorflow_lite_clone.ops.nn.softmax import log_softmax
 from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse

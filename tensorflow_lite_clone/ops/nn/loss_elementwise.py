@@ -6,8 +6,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
@@ -15,6 +13,8 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.ops.nn._losses import (
     as_computed,
     expect_same_size,

@@ -12,13 +12,13 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import conj, wide
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn.batch_norm import (
     batch_norm,
     by_channel,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.index.gather import index_select
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.memory import in_format_of

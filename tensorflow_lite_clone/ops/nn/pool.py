@@ -13,9 +13,6 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.backends.windows import (
     Ints,
     int_tuple,
@@ -30,6 +27,9 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import windows
 from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.nn._windows import padded
 from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor

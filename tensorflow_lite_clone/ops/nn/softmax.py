@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_unary
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
@@ -15,6 +14,7 @@ from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._fast_paths import along_dim
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.pointwise._operands import cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     as_floating,

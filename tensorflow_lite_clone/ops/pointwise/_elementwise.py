@@ -26,7 +26,6 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.signature import checked
@@ -35,6 +34,7 @@ from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
 from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_number,
     as_operands,

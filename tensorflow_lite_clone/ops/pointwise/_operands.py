@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
@@ -73,8 +72,10 @@ def warn_imaginary() -> None:
     )
 
 
-late_bound.cast.provide(cast)
-late_bound.cast_weight.provide(lambda x, dtype: apply(CastWeight, x, dtype=dtype))
+def cast_weight(x: Tensor, dtype: DType) -> Tensor:
+    """`cast` of weights of convolutions in two dimensions."""
+    weight: Tensor = apply(CastWeight, x, dtype=dtype)
+    return weight
 
 
 def as_number(value: Any) -> Any:

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype, refuse
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary

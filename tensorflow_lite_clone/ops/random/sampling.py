@@ -13,7 +13,6 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
@@ -23,6 +22,7 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.create.constructors import empty_like, explicit_size, finish, size_of
+from tensorflow_lite_clone.ops.decorators.out import with_new_out, with_out
 from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.random.generators import (
     Generator,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import holds
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.reduce._arguments import axis_of
 from tensorflow_lite_clone.ops.reduce.scan import part
 from tensorflow_lite_clone.tensor import Tensor

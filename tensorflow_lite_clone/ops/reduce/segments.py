@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import holds, per_sample
 from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index.gather import nonzero
 from tensorflow_lite_clone.ops.index.sort import searchsorted
 from tensorflow_lite_clone.ops.pointwise._operands import refuse

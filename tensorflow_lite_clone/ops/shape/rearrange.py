@@ -7,7 +7,6 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
@@ -17,6 +16,7 @@ from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._indexing import Flip
 from tensorflow_lite_clone.ops.index.gather import index_select
 from tensorflow_lite_clone.ops.pointwise._operands import refuse

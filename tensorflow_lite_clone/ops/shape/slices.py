@@ -6,7 +6,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
@@ -22,6 +21,7 @@ from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -7,13 +7,13 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
-from tensorflow_lite_clone.autograd.outputs import delivered
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
+from tensorflow_lite_clone.ops.decorators.out import delivered
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_complex, view_as_real
 from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.ops.shape import rearrange, slices, views
