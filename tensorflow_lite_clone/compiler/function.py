@@ -132,7 +132,7 @@ class Wrapper:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         if not hasattr(function, "_parameters"):
-            functools.update_wrapper(self, function)
+            functools.update_wrapper(self, function)  # type: ignore[arg-type]
         everyone.add(self)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:

@@ -113,6 +113,6 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     elif kind is MethodType:
         yield ".__self__", value.__self__
     elif not isinstance(value, (type, ModuleType)) and not callable(value):
-        attributes = getattr(value, "__dict__", None)
-        for name, entry in [*attributes.items()][:_WIDTH] if type(attributes) is dict else []:
+        namespace: Any = getattr(value, "__dict__", None)
+        for name, entry in [*namespace.items()][:_WIDTH] if type(namespace) is dict else []:
             yield f".{name}", entry
