@@ -11,8 +11,7 @@ from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import no_gradient, wide
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,

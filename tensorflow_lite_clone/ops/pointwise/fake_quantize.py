@@ -14,8 +14,8 @@ from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, refuse
-from tensorflow_lite_clone.ops.pointwise._operands import cast, expect_constant
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
+from tensorflow_lite_clone.ops.pointwise._operands import cast, expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
