@@ -24,7 +24,7 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.hooks import on_memory_write, on_storage
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.core.protocols import Array, Backend

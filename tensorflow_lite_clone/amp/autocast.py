@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd import autocast as casting
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.ops.decorators import autocast as casting
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 

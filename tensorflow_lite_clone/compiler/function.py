@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from tensorflow_lite_clone.autograd.anomaly import is_anomaly_enabled
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
@@ -32,6 +31,7 @@ from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.cuda._pairs import flatten
 from tensorflow_lite_clone.dispatch import capture, hooks
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -132,7 +132,7 @@ class Wrapper:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         if not hasattr(function, "_parameters"):
-            functools.update_wrapper(self, function)
+            functools.update_wrapper(self, function)  # type: ignore[arg-type]
         everyone.add(self)
 
     def __get__(self, owner: Any, kind: Any = None) -> Any:

@@ -40,17 +40,23 @@ def _digest(tensor: Tensor) -> str:
 
 
 def _expect_same(group: Any, signature: list[tuple[str, str]]) -> None:
-    """Digests are compared first, so that the descriptions travel only when there is an error."""
-    own = hashlib.blake2b(repr(signature).encode(), digest_size=16).hexdigest()
+    if (different := first_different(group, signature)) is not None:
+        raise RuntimeError(
+            "DistributedDataParallel expects the same model in all processes: "
+            + _difference(*different)
+        )
+
+
+def first_different(group: Any, value: Any) -> tuple[Any, int, Any] | None:
+    """Rank 0's value, the first rank with another one, and that one; None where all are equal.
+
+    Digests are compared first, so that the values travel only where they differ.
+    """
+    own = hashlib.blake2b(repr(value).encode(), digest_size=16).hexdigest()
     if len(set(_gathered(group, own))) == 1:
-        return
-    first, *others = _gathered(group, signature)
-    for rank, other in enumerate(others, 1):
-        if other != first:
-            raise RuntimeError(
-                "DistributedDataParallel expects the same model in all processes: "
-                + _difference(first, rank, other)
-            )
+        return None
+    first, *others = _gathered(group, value)
+    return next((first, rank, each) for rank, each in enumerate(others, 1) if each != first)
 
 
 def _gathered(group: Any, value: Any) -> list[Any]:

@@ -47,7 +47,7 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree
 
 #: Functions of graphs that are no operations, by their names.
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Any] = {
     f"operator.{function.__name__}": function
     for function in (
         operator.add,

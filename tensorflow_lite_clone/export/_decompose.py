@@ -37,6 +37,7 @@ from tensorflow_lite_clone.export.graph_signature import (
     TensorArgument,
 )
 from tensorflow_lite_clone.fx import GraphModule, Node
+from tensorflow_lite_clone.fx._pytree import map_instances
 from tensorflow_lite_clone.ops.namespaces import OpOverload, aten
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -149,14 +150,14 @@ class _Rerun:
                 environment[node] = module.get_submodule(str(node.target))
             elif node.op == "call_function":
                 values = environment.__getitem__
-                args, kwargs = _replaced((node.args, node.kwargs), Node, values)
+                args, kwargs = map_instances((node.args, node.kwargs), Node, values)
                 self.capture.trace = node.meta.get("stack_trace", "")
                 self.capture.modules = [
                     (key, *value) for key, value in node.meta.get("nn_module_stack", {}).items()
                 ]
                 environment[node] = self._call(node, args, kwargs)
             elif node.op == "output":
-                return list(_replaced(node.args[0], Node, environment.__getitem__))
+                return list(map_instances(node.args[0], Node, environment.__getitem__))
         raise AssertionError("the graph has no output")
 
     def _call(self, node: Node, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -254,19 +255,7 @@ class _Rerun:
 
 def _read(value: Any) -> Any:
     """Values with what memory holds now in its place."""
-    return _replaced(value, Memory, Memory.read)
-
-
-def _replaced(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Values with others for those of a kind, in lists and dictionaries that may be written to."""
-    if isinstance(value, kind):
-        return change(value)
-    if isinstance(value, dict):
-        return {name: _replaced(each, kind, change) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        found = [_replaced(each, kind, change) for each in value]
-        return tuple(found) if isinstance(value, tuple) else found
-    return value
+    return map_instances(value, Memory, Memory.read)
 
 
 def _rerun(program: ExportedProgram, rules: dict[Any, Callable[..., Any]]) -> Any:

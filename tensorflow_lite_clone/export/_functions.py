@@ -15,7 +15,7 @@ from tensorflow_lite_clone.export._capture import Capture
 from tensorflow_lite_clone.export._queries import handler
 from tensorflow_lite_clone.export._symbolic import SymInt
 from tensorflow_lite_clone.ops.namespaces import aten
-from tensorflow_lite_clone.python_dispatch.public import BY_FUNCTION, Row
+from tensorflow_lite_clone.python_dispatch.public import BY_FUNCTION, RESAMPLE, Row
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -123,19 +123,6 @@ def _embedding(
     return capture.call("embedding", weight, input, padding, scale_grad_by_freq, sparse)
 
 
-#: Mode -> the operations for one, two and three dimensions of pixels.
-_RESAMPLE = {
-    "nearest": ("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"),
-    "nearest-exact": (
-        "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
-    ),
-    "linear": ("upsample_linear1d",),
-    "bilinear": (None, "upsample_bilinear2d"),
-    "bicubic": (None, "upsample_bicubic2d"),
-    "trilinear": (None, None, "upsample_trilinear3d"),
-}  # fmt: skip
-
-
 @handler("interpolate", "upsample")
 def _interpolate(
     capture: Capture, input: Tensor, size: Any = None, scale_factor: Any = None,
@@ -143,13 +130,12 @@ def _interpolate(
     antialias: bool = False,
 ) -> Any:  # fmt: skip
     dims = input.ndim - 2
-    names = _RESAMPLE.get(mode, ())
-    if mode == "area" or dims > len(names) or names[dims - 1] is None:
+    name = RESAMPLE.get((mode, dims))
+    if name is None:
         with capture:  # which composes it of others, or raises
             return _plain("interpolate")(
                 input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias
             )
-    name = str(names[dims - 1])
     if antialias:
         name = f"_{name}_aa"
     scales = None

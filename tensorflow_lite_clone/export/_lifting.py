@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorflow_lite_clone.export.graph_signature import InputKind, InputSpec, OutputKind
 from tensorflow_lite_clone.fx import Graph, GraphModule, Node
+from tensorflow_lite_clone.fx._attributes import parent_at
 from tensorflow_lite_clone.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.ops.namespaces import aten
@@ -97,13 +98,7 @@ def _persistence(spec: InputSpec) -> bool | None:
 
 def _place(root: Module, path: str, value: Any, persistent: bool | None) -> None:
     """Give a module a parameter or buffer at a path, whose modules are made if need be."""
-    *names, last = path.split(".")
-    for name in names:
-        child = getattr(root, name, None)
-        if child is None:
-            child = Module()
-            root.add_module(name, child)
-        root = child
+    root, last = parent_at(root, path)
     for have in (root._parameters, root._buffers, root.__dict__):
         have.pop(last, None)
     if persistent is None:

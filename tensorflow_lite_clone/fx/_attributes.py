@@ -8,7 +8,7 @@ from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Parameter, Tensor
 
 
-def _parent(module: Module, path: str) -> tuple[Module, str]:
+def parent_at(module: Module, path: str) -> tuple[Module, str]:
     """The module above a path, which is made if it is not there, and the last name."""
     *names, last = path.split(".")
     for name in names:
@@ -22,7 +22,7 @@ def _parent(module: Module, path: str) -> tuple[Module, str]:
 
 def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
     """Give a module a value at a path; a tensor becomes a buffer."""
-    parent, name = _parent(to_module, target)
+    parent, name = parent_at(to_module, target)
     if isinstance(from_obj, Tensor) and not isinstance(from_obj, Parameter):
         parent.register_buffer(name, from_obj)
     else:

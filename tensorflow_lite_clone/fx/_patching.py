@@ -52,31 +52,22 @@ def find_proxy(*values: Any) -> Proxy | None:
     return found[-1] if found else None
 
 
-def noting(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that notes its call where a proxy is an argument, and else is `function`."""
+def noting(function: Callable[..., Any], method: str | None = None) -> Callable[..., Any]:
+    """A function that notes its call where a proxy is an argument, and else is `function`.
+
+    It is noted as a call of a `method` of its first argument if that is given.
+    """
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         proxy = find_proxy(args, kwargs)
         if proxy is None:
             return function(*args, **kwargs)
+        if method is not None:
+            return proxy.tracer.create_proxy("call_method", method, args, kwargs)
         noted = proxy.tracer.create_proxy("call_function", function, args, kwargs)
         noted.node.meta["is_wrapped"] = True
         return noted
-
-    return wrapped
-
-
-def noting_method(cls: type, name: str) -> Callable[..., Any]:
-    """`noting`, of a method."""
-    function = getattr(cls, name)
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = find_proxy(args, kwargs)
-        if proxy is None:
-            return function(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
 
     return wrapped
 
@@ -125,7 +116,7 @@ class Patcher:
             function = names.get(name, getattr(builtins, name, None))
             self.patch(names, name, noting(function))  # type: ignore[arg-type]
         for cls, name in wrapped_methods:
-            self.patch_method(cls, name, noting_method(cls, name))
+            self.patch_method(cls, name, noting(getattr(cls, name), name))
 
     def patch_functions(self, names: dict[str, Any], functions: set[int]) -> None:
         """Let those among `functions`, by their ids, note their calls where globals have them."""

@@ -40,6 +40,24 @@ def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     return [leaf for child, its in children for leaf in tree_flatten_spec(child, its)]
 
 
+def map_instances(tree: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """A tree with ``change(x)`` for the instances of a class; lists of it may be written to."""
+    if isinstance(tree, kind):
+        return change(tree)
+    if isinstance(tree, slice):
+        return slice(
+            *[map_instances(part, kind, change) for part in (tree.start, tree.stop, tree.step)]
+        )
+    if isinstance(tree, dict):
+        return {name: map_instances(entry, kind, change) for name, entry in tree.items()}
+    if isinstance(tree, list) or type(tree) is tuple or hasattr(type(tree), "_fields"):
+        entries = [map_instances(entry, kind, change) for entry in tree]
+        if isinstance(tree, list):
+            return entries
+        return tuple(entries) if type(tree) is tuple else type(tree)(*entries)
+    return tree
+
+
 def _items(values: Any, spec: TreeSpec) -> list[Any]:
     return [values[i] for i in range(len(spec.children()))]
 

@@ -11,6 +11,7 @@ from tensorflow_lite_clone.fx._symbolic_trace import symbolic_trace
 from tensorflow_lite_clone.fx.graph import Graph
 from tensorflow_lite_clone.fx.graph_module import GraphModule
 from tensorflow_lite_clone.fx.node import Node
+from tensorflow_lite_clone.fx.passes.split_utils import getattr_recursive
 from tensorflow_lite_clone.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
 from tensorflow_lite_clone.nn.modules.module import Module
 
@@ -161,9 +162,12 @@ def _copy_attributes(gm: GraphModule, replacement: Module) -> None:
     if isinstance(replacement, GraphModule):
         replacement.graph.lint()
     for node in gm.graph.nodes:
-        if node.op not in ("call_module", "get_attr") or _attribute(gm, node.target) is not None:
+        if (
+            node.op not in ("call_module", "get_attr")
+            or getattr_recursive(gm, node.target) is not None
+        ):
             continue
-        value = _attribute(replacement, node.target)
+        value = getattr_recursive(replacement, node.target)
         if value is None:
             raise RuntimeError(
                 f'Attempted to create a "{node.op}" node during subgraph rewriting with target '
@@ -175,11 +179,3 @@ def _copy_attributes(gm: GraphModule, replacement: Module) -> None:
         else:
             setattr(gm, node.target, copy.deepcopy(value))
     gm.graph.lint()
-
-
-def _attribute(module: Module, target: str) -> Any:
-    path, _, name = target.rpartition(".")
-    try:
-        return getattr(module.get_submodule(path), name, None)
-    except AttributeError:
-        return None

@@ -152,7 +152,7 @@ class _Example:
         if len(set(chosen)) < len(chosen):
             raise ValueError(f"export(): input names are not unique: {chosen}")
         self.tensors = {name: tensor for name, (_, tensor) in zip(chosen, found)}
-        self.call = _call_of(bound)
+        self.call = bound.args, bound.kwargs
 
     def run(self, tensors: Mapping[str, Tensor]) -> tuple[Trace, list, list]:
         """Trace the model on other tensors in place of the example's."""
@@ -169,10 +169,6 @@ class _Example:
         if not outputs:
             raise OnnxExporterError("export(): the model returns no tensors")
         return trace, inputs, outputs
-
-
-def _call_of(bound: inspect.BoundArguments) -> tuple[tuple, dict]:
-    return bound.args, bound.kwargs
 
 
 def _plain(result: Any) -> Any:

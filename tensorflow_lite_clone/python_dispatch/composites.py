@@ -12,7 +12,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.ops.namespaces import OpOverloadPacket, aten
-from tensorflow_lite_clone.python_dispatch.public import BY_OPERATION, DROPOUTS
+from tensorflow_lite_clone.python_dispatch.public import BY_OPERATION, DROPOUTS, RESAMPLE
 from tensorflow_lite_clone.tensor import Tensor
 
 _F: Any = EXPORTS["functional"]
@@ -67,14 +67,8 @@ def _resample(name: str, mode: str, **options: Any) -> None:
         return _F["interpolate"](x, **sizes, mode=mode, **options)
 
 
-for _name, _mode in (
-    ("linear1d", "linear"), ("bilinear2d", "bilinear"), ("trilinear3d", "trilinear"),
-    ("bicubic2d", "bicubic"), ("nearest1d", "nearest"), ("nearest2d", "nearest"),
-    ("nearest3d", "nearest"),
-):  # fmt: skip
-    _resample(f"upsample_{_name}", _mode)
-for _dims in (1, 2, 3):
-    _resample(f"_upsample_nearest_exact{_dims}d", "nearest-exact")
+for (_mode, _), _name in RESAMPLE.items():
+    _resample(_name, _mode)
 for _mode in ("bilinear", "bicubic"):
     _resample(f"_upsample_{_mode}2d_aa", _mode, antialias=True)
 

@@ -66,14 +66,13 @@ def derived(function: Any, *args: Any) -> Any:
 # -- operations of aten's that have no function of their own ---------------------------------------
 
 
-@operation("_softmax")
-def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return x.softmax(dim)
+def _of_softmax(name: str) -> None:
+    operation(f"_{name}")(lambda x, dim, half_to_float: getattr(x, name)(dim))
+    forms[name] = lambda x, *, axis: call(f"_{name}", x, axis, False)
 
 
-@operation("_log_softmax")
-def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return x.log_softmax(dim)
+_of_softmax("softmax")
+_of_softmax("log_softmax")
 
 
 @operation("nll_loss_forward")
@@ -203,19 +202,9 @@ def _attend(
 # -- norms, pools, softmax, losses -----------------------------------------------------------------
 
 
-@form("softmax")
-def _softmax_form(x: Tensor, *, axis: int) -> Tensor:
-    return call("_softmax", x, axis, False)
-
-
 @form("safe_softmax")
 def _safe_softmax_form(x: Tensor, *, axis: int) -> Tensor:
     return call("_safe_softmax", x, axis)
-
-
-@form("log_softmax")
-def _log_softmax_form(x: Tensor, *, axis: int) -> Tensor:
-    return call("_log_softmax", x, axis, False)
 
 
 @form("layer_norm")

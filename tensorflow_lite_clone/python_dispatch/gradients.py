@@ -66,24 +66,14 @@ for _name in "tanh sigmoid gelu silu mish hardswish hardsigmoid".split():
     _of_elements(f"{_name}_backward")
 
 
-@operation("threshold_backward")
-def _threshold_backward(g: Tensor, x: Tensor, threshold: Any) -> Tensor:
-    return _computed("threshold_backward", g, x, threshold=threshold)
+def _of_elements_with(name: str, parameter: str, *more: Any) -> None:
+    """One that has a number, behind which aten has `more`."""
+    operation(name)(lambda g, x, value, *_: _computed(name, g, x, **{parameter: value}))
+    composite(name)(lambda g, x, **values: call(name, g, x, values[parameter], *more))
 
 
-@composite("threshold_backward")
-def _threshold(g: Tensor, x: Tensor, *, threshold: Any) -> Tensor:
-    return call("threshold_backward", g, x, threshold)
-
-
-@operation("leaky_relu_backward")
-def _leaky_relu_backward(g: Tensor, x: Tensor, slope: float, is_result: bool) -> Tensor:
-    return _computed("leaky_relu_backward", g, x, slope=slope)
-
-
-@composite("leaky_relu_backward")
-def _leaky_relu(g: Tensor, x: Tensor, *, slope: float) -> Tensor:
-    return call("leaky_relu_backward", g, x, slope, False)
+_of_elements_with("threshold_backward", "threshold")
+_of_elements_with("leaky_relu_backward", "slope", False)
 
 
 # -- softmax and losses ----------------------------------------------------------------------------

@@ -129,3 +129,12 @@ BY_OPERATION = {row.operation: row for row in _ROWS if row.runs} | {
     for kind, more in (("adaptive_max_pool", ""), ("max_pool", "_with_indices"))
     for dims in (1, 2, 3)
 }
+#: Mode of `interpolate` and number of dimensions of pixels -> the operation, whose overload is vec.
+RESAMPLE = {
+    **{("nearest", dims): f"upsample_nearest{dims}d" for dims in (1, 2, 3)},
+    **{("nearest-exact", dims): f"_upsample_nearest_exact{dims}d" for dims in (1, 2, 3)},
+    ("linear", 1): "upsample_linear1d",
+    ("bilinear", 2): "upsample_bilinear2d",
+    ("bicubic", 2): "upsample_bicubic2d",
+    ("trilinear", 3): "upsample_trilinear3d",
+}

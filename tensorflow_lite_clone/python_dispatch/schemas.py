@@ -51,8 +51,12 @@ class Call(NamedTuple):
         names = [each.name for each in arguments_of(self.name, self.overload)]
         if "pin_memory" not in names:
             return self
-        given = {} if any([isinstance(x, Tensor) for x in self.args]) else {"device": device}
-        given.update({} if self.name in _UNPINNED else {"pin_memory": False}, **self.kwargs)
+        given: dict[str, Any] = {"device": device, "pin_memory": False}
+        if any([isinstance(x, Tensor) for x in self.args]):
+            del given["device"]
+        if self.name in _UNPINNED:
+            del given["pin_memory"]
+        given.update(self.kwargs)
         return self._replace(kwargs={name: given[name] for name in names if name in given})
 
 

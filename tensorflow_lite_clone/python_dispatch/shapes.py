@@ -32,11 +32,6 @@ def _lift_fresh(x: Tensor) -> Tensor:
     return x
 
 
-@operation("lift_fresh_copy")
-def _lift_fresh_copy(x: Tensor) -> Tensor:
-    return x.clone()
-
-
 @operation("_local_scalar_dense")
 def _local_scalar_dense(x: Tensor) -> Any:
     return x.item()

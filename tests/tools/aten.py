@@ -1,8 +1,8 @@
 """The signatures of aten's operations: `python -m tests.tools.aten` writes them anew.
 
-``python_dispatch/aten.txt`` has those that a public function of this package may stand for, read from the
-PyTorch that is installed. Operations of one signature stand on one line, continued where it is
-indented; an in-place twin (``add_``) is left out where its signature is that of ``add``.
+``python_dispatch/aten.txt`` has those that a public function of this package may stand for, read
+from the PyTorch that is installed. Operations of one signature stand on one line, continued where
+it is indented; an in-place twin (``add_``) is left out where its signature is that of ``add``.
 """
 
 from __future__ import annotations

@@ -178,13 +178,8 @@ def patches_of_internals() -> list[str]:
 
 def lines(*rooms: str) -> int:
     """Lines of the package's Python files, or of some rooms of it."""
-    wanted = [path for name, path in modules().items() if not rooms or room_of(name) in rooms]
+    wanted = [path for name, path in modules().items() if not rooms or room(name) in rooms]
     return sum([len(path.read_text().splitlines()) for path in wanted])
-
-
-def room_of(module: str) -> str:
-    """The first part of a module's name below the package."""
-    return [*module.split("."), ""][1]
 
 
 def flat_files() -> list[Path]:

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import empty_last, strides_of
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.strides import is_channels_last, lies_channels_last
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS", "READ"))
 _taps = Kernel("conv2d_taps.cu", "conv2d_taps", params=("T", "U"))

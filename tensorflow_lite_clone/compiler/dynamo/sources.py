@@ -80,47 +80,39 @@ def _walk(
     if isinstance(value, Tensor):
         yield value, Source(path, by_attribute)
         return
-    if depth > _DEPTH and not isinstance(value, Module):
+    is_module = isinstance(value, Module)
+    if id(value) in seen or (depth > _DEPTH and not is_module):
         return
-    if id(value) in seen:
-        return
+    seen.add(id(value))
+    for access, entry in _entries(value):
+        yield from _walk(entry, path + access, by_attribute or is_module, seen, depth + 1)
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """What a value has, with the ways to it."""
     kind = type(value)
     if isinstance(value, Module):
-        seen.add(id(value))
-        yield from _walk_module(value, path, seen, depth)
+        attributes = vars(value)
+        for table in ("_parameters", "_buffers", "_modules"):
+            for name, entry in attributes[table].items():
+                yield f".{table}['{name}']", entry
+        for name, entry in attributes.items():
+            if not name.startswith("_"):
+                yield f".{name}", entry
     elif isinstance(value, (list, tuple)):
-        seen.add(id(value))
         names = getattr(kind, "_fields", None)
         for position, entry in enumerate(value[:_WIDTH]):
-            inner = f"{path}[{position}]" if names is None else f"{path}.{names[position]}"
-            yield from _walk(entry, inner, by_attribute, seen, depth + 1)
+            yield f"[{position}]" if names is None else f".{names[position]}", entry
     elif isinstance(value, dict):
-        seen.add(id(value))
         for key, entry in [*value.items()][:_WIDTH]:
-            yield from _walk(entry, f"{path}[{key!r}]", by_attribute, seen, depth + 1)
+            yield f"[{key!r}]", entry
     elif kind is FunctionType:
-        seen.add(id(value))
         for position, cell in enumerate(value.__closure__ or ()):
             with contextlib.suppress(ValueError):  # an empty one
-                inner = f"{path}.__closure__[{position}].cell_contents"
-                yield from _walk(cell.cell_contents, inner, by_attribute, seen, depth + 1)
+                yield f".__closure__[{position}].cell_contents", cell.cell_contents
     elif kind is MethodType:
-        yield from _walk(value.__self__, f"{path}.__self__", by_attribute, seen, depth + 1)
+        yield ".__self__", value.__self__
     elif not isinstance(value, (type, ModuleType)) and not callable(value):
-        seen.add(id(value))
-        attributes = getattr(value, "__dict__", None)
-        named = [*attributes.items()][:_WIDTH] if type(attributes) is dict else []
-        for name, entry in named:
-            yield from _walk(entry, f"{path}.{name}", by_attribute, seen, depth + 1)
-
-
-def _walk_module(
-    module: Module, path: str, seen: set[int], depth: int
-) -> Iterator[tuple[Tensor, Source]]:
-    attributes = vars(module)
-    for table in ("_parameters", "_buffers", "_modules"):
-        for name, entry in attributes[table].items():
-            yield from _walk(entry, f"{path}.{table}['{name}']", True, seen, depth + 1)
-    for name, entry in attributes.items():
-        if not name.startswith("_"):
-            yield from _walk(entry, f"{path}.{name}", True, seen, depth + 1)
+        namespace: Any = getattr(value, "__dict__", None)
+        for name, entry in [*namespace.items()][:_WIDTH] if type(namespace) is dict else []:
+            yield f".{name}", entry

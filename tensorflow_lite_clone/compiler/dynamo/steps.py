@@ -19,6 +19,7 @@ from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
+from tensorflow_lite_clone.fx._pytree import map_instances
 from tensorflow_lite_clone.tensor import Tensor
 
 _CONSTANTS = frozenset(
@@ -230,25 +231,9 @@ class Segment:
             assert found is not None
             return value(found)
 
-        return _mapped(each, Tensor, number)
+        return map_instances(each, Tensor, number)
 
 
 def replaced(each: Any, replace: Callable[[int], Any]) -> Any:
     """Arguments of a call with ``replace(number)`` in the place of `Value`s."""
-    return _mapped(each, Value, lambda value: replace(value.number))
-
-
-def _mapped(each: Any, leaf: type, change: Callable[[Any], Any]) -> Any:
-    if isinstance(each, leaf):
-        return change(each)
-    kind = each.__class__
-    if kind is slice:
-        parts = (each.start, each.stop, each.step)
-        return slice(*[_mapped(part, leaf, change) for part in parts])
-    if kind is dict:
-        return {name: _mapped(entry, leaf, change) for name, entry in each.items()}
-    if kind is tuple or kind is list:
-        return kind([_mapped(entry, leaf, change) for entry in each])
-    if hasattr(kind, "_fields"):
-        return kind(*[_mapped(entry, leaf, change) for entry in each])
-    return each
+    return map_instances(each, Value, lambda value: replace(value.number))

@@ -16,7 +16,7 @@ from typing import Any
 
 from tensorflow_lite_clone.fx._names import qualified_name
 from tensorflow_lite_clone.fx.graph_module import GraphModule
-from tensorflow_lite_clone.fx.node import Node
+from tensorflow_lite_clone.fx.node import Node, _format_arg
 from tensorflow_lite_clone.fx.operator_schemas import normalize_function
 from tensorflow_lite_clone.fx.passes.shape_prop import TensorMetadata
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -243,15 +243,7 @@ def _escaped(text: str) -> str:
 
 def _text(arg: Any) -> str:
     """An argument, of which at most eight items of a list are shown."""
-    if isinstance(arg, Node):
-        return f"%{arg.name}"
-    if isinstance(arg, list | tuple):
-        items = ", ".join([_text(value) for value in arg[:8]])
-        more = f", ...[total_len={len(arg)}]" if len(arg) > 8 else ""
-        return f"[{items}{more}]" if isinstance(arg, list) else f"({items}{more})"
-    if isinstance(arg, dict):
-        return "{" + ", ".join([f"{key}: {_text(value)}" for key, value in arg.items()]) + "}"
-    return str(arg)
+    return _format_arg(arg, 8)
 
 
 def _add_metadata(parts: list[str], meta: Any) -> None:

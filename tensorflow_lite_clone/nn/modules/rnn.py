@@ -7,13 +7,13 @@ import numbers
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.nn.utils.rnn import PackedSequence
 from tensorflow_lite_clone.ops.create.constructors import empty, zeros
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.ops.nn.recurrent import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
 from tensorflow_lite_clone.ops.nn.recurrent_layers import gru, lstm, rnn_relu, rnn_tanh
 from tensorflow_lite_clone.tensor import Tensor

@@ -46,19 +46,12 @@ def hardsigmoid(g: Graph, op: Traced) -> Any:
     return g.node("HardSigmoid", op.inputs[0], alpha=1 / 6, beta=0.5)
 
 
-@rule("hardswish")
-def hardswish(g: Graph, op: Traced) -> Any:
-    return g.node("HardSwish", op.inputs[0])
-
-
-@rule("hardshrink")
-def hardshrink(g: Graph, op: Traced) -> Any:
-    return g.node("Shrink", op.inputs[0], lambd=float(op["lambd"]), bias=0.0)
-
-
-@rule("softshrink")
-def softshrink(g: Graph, op: Traced) -> Any:
-    return g.node("Shrink", op.inputs[0], lambd=float(op["lambd"]), bias=float(op["lambd"]))
+@rule("hardshrink", "softshrink")
+def shrink(g: Graph, op: Traced) -> Any:
+    width = float(op["lambd"])
+    return g.node(
+        "Shrink", op.inputs[0], lambd=width, bias=width if op.name == "softshrink" else 0.0
+    )
 
 
 @rule("gelu")
@@ -85,11 +78,6 @@ def _half_of_product(g: Graph, x: Any, y: str, like: Any) -> str:
     """x (1 + y) / 2."""
     product = g.node("Mul", x, g.node("Add", y, g.number(1, like)))
     return g.node("Mul", product, g.number(0.5, like))
-
-
-@rule("mish")
-def mish(g: Graph, op: Traced) -> Any:
-    return g.node("Mish", op.inputs[0])
 
 
 @rule("softplus")

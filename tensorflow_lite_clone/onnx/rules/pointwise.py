@@ -7,24 +7,25 @@ from typing import Any
 
 from tensorflow_lite_clone.onnx._graph import RULES, Graph, Traced, rule
 
-#: Functions of one number that ONNX has.
+#: Functions of one tensor that ONNX has.
 _UNARY = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh",
-    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh",
-    "erf": "Erf", "exp": "Exp", "floor": "Floor", "isinf": "IsInf", "isnan": "IsNaN",
-    "log": "Log", "neg": "Neg", "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round",
-    "sgn": "Sign", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
-    "sqrt": "Sqrt", "standard_sign": "Sign", "tan": "Tan",
+    "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh", "det": "Det",
+    "erf": "Erf", "exp": "Exp", "floor": "Floor", "hardswish": "HardSwish", "isinf": "IsInf",
+    "isnan": "IsNaN", "log": "Log", "mish": "Mish", "neg": "Neg", "reciprocal": "Reciprocal",
+    "relu": "Relu", "round": "Round", "sgn": "Sign", "sigmoid": "Sigmoid", "sign": "Sign",
+    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "standard_sign": "Sign", "tan": "Tan",
     "tanh": "Tanh",
 }  # fmt: skip
 #: Rounding leaves integers alone.
 _ROUNDING = ("ceil", "floor", "round")
-#: Functions of two numbers: as ONNX has them, and what they are for booleans.
+#: Functions of two tensors: as ONNX has them, and what they are for booleans.
 _BINARY = {
     "add": ("Add", "Or"), "sub": ("Sub", None), "mul": ("Mul", "And"), "div": ("Div", None),
     "pow": ("Pow", None), "maximum": ("Max", "Or"), "minimum": ("Min", "And"),
     "bitwise_and": ("BitwiseAnd", "And"), "bitwise_or": ("BitwiseOr", "Or"),
     "bitwise_xor": ("BitwiseXor", "Xor"), "clamp_min": ("Max", "Or"), "clamp_max": ("Min", "And"),
+    "eq": ("Equal", None),
 }  # fmt: skip
 _COMPARISONS = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
 _LOGIC = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
@@ -107,11 +108,6 @@ def shift(g: Graph, op: Traced) -> Any:
         shifted = g.cast(shifted, "int64")
         result = g.node("Where", negative, g.node("BitwiseNot", shifted), shifted)
     return g.cast(result, op.outputs[0].dtype)
-
-
-@rule("eq")
-def eq(g: Graph, op: Traced) -> Any:
-    return g.node("Equal", *op.inputs)
 
 
 @rule("ne")

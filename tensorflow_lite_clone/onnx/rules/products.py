@@ -86,8 +86,3 @@ def _repeated(g: Graph, op: Traced, number: int) -> str:
     target: list[Any] = list(shape)
     target[heads] *= groups
     return g.reshape(expanded, target, op)
-
-
-@rule("det")
-def det(g: Graph, op: Traced) -> Any:
-    return g.node("Det", op.inputs[0])

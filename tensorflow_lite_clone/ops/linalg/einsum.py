@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.linalg._products import expect_one_dtype, expect_tensors
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.pointwise._operands import cast

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.linalg._matrices import adjoint, expect_tensor
+from tensorflow_lite_clone.ops.linalg._matrices import adjoint
 from tensorflow_lite_clone.ops.linalg._spectral import decomposed
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.tensor import Tensor
@@ -77,8 +77,6 @@ def linalg_lstsq(
     ``gelsd`` and ``gelss`` give all. What is not given is empty. Singular values up to `rcond`
     (by default the dtype's epsilon times max(m, n)) times the largest count as zero.
     """
-    expect_tensor("linalg_lstsq", input, "input")
-    expect_tensor("linalg_lstsq", b, "b", 2)
     driver = "gelsy" if driver is None else driver
     vector = _check(input, b, driver)
     m, n = input.shape[-2:]

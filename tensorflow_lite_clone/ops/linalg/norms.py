@@ -11,7 +11,6 @@ from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import no_gradient, wide
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
 from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype
 from tensorflow_lite_clone.ops.reduce._arguments import (
@@ -278,7 +277,6 @@ def norm(
 @public("torch", "method")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The `p`-norm of ``input - other``."""
-    expect_tensor("dist", other, "other", 2)
     return vector_norm(input - other, p)
 
 

@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
@@ -19,7 +18,8 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
-from tensorflow_lite_clone.ops.pointwise._operands import expect_constant
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -180,7 +180,7 @@ def expect_floats(name: str, input: Tensor, *parameters: Tensor | None) -> None:
     """
     dtype = input.dtype
     if dtype.kind != "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+        refuse(name, dtype)
     for parameter in parameters:
         if parameter is None or parameter.dtype is dtype or autocast:
             continue

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn._losses import finish, reduction_of
 from tensorflow_lite_clone.ops.nn.softmax import log_softmax
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import expect_constant
+from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -243,9 +242,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, t = input._storage.array, target._storage.array
     if x.dtype.kind in "biu":
-        raise NotImplementedError(
-            f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse("log_softmax_lastdim_kernel_impl", input.dtype)
     if t.shape == x.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     # The usual case is recognised without asking for anything else.

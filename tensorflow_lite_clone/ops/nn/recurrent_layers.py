@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.linalg.matmul import addmm
 from tensorflow_lite_clone.ops.nn.activation import relu
 from tensorflow_lite_clone.ops.nn.dropout import dropout

@@ -13,7 +13,6 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
@@ -23,6 +22,8 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.create.constructors import empty_like, explicit_size, finish, size_of
+from tensorflow_lite_clone.ops.decorators.out import with_new_out, with_out
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.random.generators import (
     Generator,
     as_drawn,
@@ -31,7 +32,6 @@ from tensorflow_lite_clone.ops.random.generators import (
     expect_drawing,
     source_of,
 )
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -75,7 +75,6 @@ def _sampler(name: str, draw: str, document: str) -> None:
         memory_format: MemoryFormat | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        expect_tensor(f"{name}_like", input)
         result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
         result = _write_drawn(result, draw, generator)
         return result.requires_grad_() if requires_grad else result
@@ -153,7 +152,6 @@ def randint_like(
     **ignored: Any,
 ) -> Tensor:
     """Integers from [low, high) in `input`'s shape and dtype."""
-    expect_tensor("randint_like", input)
     if high is None:
         low, high = 0, low
     result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
@@ -182,7 +180,7 @@ def randperm(
         ) from None
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     if kind.kind in "bc":
-        raise NotImplementedError(f"\"randperm\" not implemented for '{kind.short_name}'")
+        refuse("randperm", kind)
     backend = drawing_backend(device)
     array = source_of(generator, backend).permutation(n, backend.native[kind])
     return finish(array, backend, requires_grad)

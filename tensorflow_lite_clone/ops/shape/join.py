@@ -6,12 +6,12 @@ import itertools
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import is_channels_last, suggested_strides
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops.shape.views import (
     _one,

@@ -6,7 +6,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
@@ -22,8 +21,7 @@ from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
-from tensorflow_lite_clone.ops.shape._views import storage_of
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -234,7 +232,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     `storage_offset` counts from the memory's start, by default it is the tensor's own. Raises
     RuntimeError when the view would leave the memory.
     """
-    storage = storage_of("as_strided", input)
+    storage = input._storage
     shape, strides = sizes_of((size,)), sizes_of((stride,), "stride")
     if len(shape) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -283,8 +281,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return apply_view(Unfold, self, axis=axis, size=size, step=step, shape=shape)
 
 
-def _place(name: str, input: Any, dim: Any) -> tuple[tuple, int]:
-    shape = storage_of(name, input).physical.shape
+def _place(name: str, input: Tensor, dim: Any) -> tuple[tuple, int]:
+    shape = input._storage.physical.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     return shape, normalize_dim(dim, len(shape))
@@ -371,8 +369,8 @@ def tensor_split(
     return tuple([_sliced(input, axis, slice(start, stop)) for start, stop in pairs])
 
 
-def _divided(name: str, input: Any, splits: Any, axis: int, least: int) -> tuple:
-    shape = storage_of(name, input).physical.shape
+def _divided(name: str, input: Tensor, splits: Any, axis: int, least: int) -> tuple:
+    shape = input._storage.physical.shape
     if len(shape) < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension"
@@ -391,7 +389,7 @@ def _divided(name: str, input: Any, splits: Any, axis: int, least: int) -> tuple
 @public("torch", "method")
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple:
     """Views divided along the second dimension (the first of one-dimensional tensors)."""
-    axis = 0 if storage_of("hsplit", input).physical.ndim == 1 else 1
+    axis = 0 if input._storage.physical.ndim == 1 else 1
     return _divided("hsplit", input, indices_or_sections, axis, 1)
 
 
@@ -425,7 +423,6 @@ unbind_method = public("method")(_unbind)
 def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Tensor:
     """A copy of `input` with `src` where the view ``op(x, **parameters)`` looks."""
     storage = input._storage
-    expect_tensor(f"{op.name}_scatter", src, "src", 2)
     have = storage.backend.F.run(op, storage.array, **parameters).shape
     if src._storage.physical.shape != have:
         raise RuntimeError(

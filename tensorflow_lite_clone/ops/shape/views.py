@@ -344,7 +344,7 @@ def t(input: Tensor) -> Tensor:
 @public("torch", "method", names=("movedim", "moveaxis"))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` (one or several) moved to the places `destination`."""
-    ndim = storage_of("movedim", input).physical.ndim
+    ndim = input._storage.physical.ndim
     have, want = (
         (places,) if hasattr(places, "__index__") else tuple(places)
         for places in (source, destination)

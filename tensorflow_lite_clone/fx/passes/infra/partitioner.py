@@ -10,6 +10,7 @@ from typing import Any
 from tensorflow_lite_clone.fx.graph_module import GraphModule
 from tensorflow_lite_clone.fx.node import Node, _get_qualified_name
 from tensorflow_lite_clone.fx.passes.operator_support import OperatorSupportBase
+from tensorflow_lite_clone.fx.passes.utils._order import reaches_itself
 from tensorflow_lite_clone.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 __all__ = ["CapabilityBasedPartitioner", "Partition"]
@@ -160,7 +161,7 @@ class _Growing:
         if one == other:
             return one
         nodes = {**self.partitions[one].nodes, **self.partitions[other].nodes}
-        if self._reaches_itself(nodes):
+        if reaches_itself(nodes, self._together):
             return one
         small = len(self.partitions[one].nodes) < len(self.partitions[other].nodes)
         left, removed = (other, one) if small else (one, other)
@@ -170,21 +171,10 @@ class _Growing:
         self._orders[left] = min(self._orders[left], self._orders.pop(removed))
         return left
 
-    def _reaches_itself(self, nodes: dict[Node, int | None]) -> bool:
-        """Whether something outside uses a node and is used by one, partitions being one each."""
-        waiting = [user for node in nodes for user in node.users if user not in nodes]
-        seen = set(waiting)
-        while waiting:
-            node = waiting.pop()
-            identity = self.assigned.get(node)
-            together = [node] if identity is None else self.partitions[identity].nodes
-            for user in (user for partition in together for user in partition.users):
-                if user in nodes:
-                    return True
-                if user not in seen:
-                    seen.add(user)
-                    waiting.append(user)
-        return False
+    def _together(self, node: Node) -> Iterable[Node]:
+        """A node, with the others of its partition."""
+        identity = self.assigned.get(node)
+        return [node] if identity is None else self.partitions[identity].nodes
 
     def take_items(self, graph_module: GraphModule) -> None:
         """Move the nodes that take items of a result into the partition of that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 
 from tensorflow_lite_clone.fx.node import Node
@@ -32,16 +32,24 @@ def topo_sort(nodes: list[Node]) -> list[Node]:
     return ordered
 
 
-def validate_partition(partition: Iterable[Node]) -> bool:
-    """Whether nodes can be one: nothing outside that uses one of them is used by another."""
-    inside = set(partition)
+def reaches_itself(nodes: Iterable[Node], together: Callable[[Node], Iterable[Node]]) -> bool:
+    """Whether something outside uses one of some nodes and is used by another.
+
+    What is outside goes ``together(node)`` with others.
+    """
+    inside = set(nodes)
     reached = {user for node in inside for user in node.users if user not in inside}
     waiting = list(reached)
     while waiting:
-        for user in waiting.pop().users:
+        for user in [user for node in together(waiting.pop()) for user in node.users]:
             if user in inside:
-                return False
+                return True
             if user not in reached:
                 reached.add(user)
                 waiting.append(user)
-    return True
+    return False
+
+
+def validate_partition(partition: Iterable[Node]) -> bool:
+    """Whether nodes can be one: nothing outside that uses one of them is used by another."""
+    return not reaches_itself(partition, lambda node: (node,))
