@@ -24,7 +24,7 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.dispatch import capture
 from tensorflow_lite_clone.dispatch.hooks import on_memory_write, on_storage
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 
 if TYPE_CHECKING:
     from tensorflow_lite_clone.core.protocols import Array, Backend
@@ -278,11 +278,11 @@ def _brought_last(array: Array, backend: Backend) -> Any:
 def in_logical_layout(g: Any, like: Storage) -> Any:
     """The gradient of what `like` holds, channels_last where that is told to be, else row-major."""
     backend = like.backend
-    wanted = like.__class__ is not LazyStorage and _is_last(like.physical)
-    if _is_last(g) is wanted:
+    is_last = like.__class__ is not LazyStorage and _is_last(like.physical)
+    if _is_last(g) is is_last:
         return g
-    conversions["packed" if wanted else "settled"] += 1
-    if wanted:
+    conversions["packed" if is_last else "settled"] += 1
+    if is_last:
         return backend.F.restride(g, strides=backend.strides(like.physical))
     return backend.F.copy(g)
 

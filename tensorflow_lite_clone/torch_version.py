@@ -53,10 +53,10 @@ def _key(version: Any) -> tuple[Any, ...] | None:
 
 def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[[str, Any], bool]:
     def method(self: str, other: Any) -> bool:
-        mine, others = _key(self), _key(other)
-        if mine is None or others is None:
+        key, other_key = _key(self), _key(other)
+        if key is None or other_key is None:
             return compare(str(self), other)
-        return compare(mine, others)
+        return compare(key, other_key)
 
     return method
 
@@ -74,8 +74,8 @@ class TorchVersion(str):
     __ge__ = _comparison(ge)
 
     def __eq__(self, other: object) -> bool:
-        mine, others = _key(self), _key(other)
-        return str(self) == other if mine is None or others is None else mine == others
+        key, other_key = _key(self), _key(other)
+        return str(self) == other if key is None or other_key is None else key == other_key
 
     __hash__ = str.__hash__
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.interception import enable_for
@@ -19,6 +18,7 @@ from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.torch_function import ALL_DISABLED, disabling
 from tensorflow_lite_clone.ops.create.convert import parse_to
+from tensorflow_lite_clone.ops.decorators.autocast import meta_counts_as
 from tensorflow_lite_clone.ops.namespaces import aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.tensor import Tensor

@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow_lite_clone.autograd import autocast as casting
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.ops.decorators import autocast as casting
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -94,11 +94,11 @@ def set_autocast_dtype(device_type: str, dtype: DType) -> None:
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     """Turn autocast on or off outside of any block."""
-    wanted = dict(casting.state.dtypes)
-    wanted.pop(device_type, None)
+    dtypes = dict(casting.state.dtypes)
+    dtypes.pop(device_type, None)
     if enabled:
-        wanted[device_type] = casting.state.chosen[device_type]
-    casting.set_dtypes(wanted)
+        dtypes[device_type] = casting.state.chosen[device_type]
+    casting.set_dtypes(dtypes)
 
 
 def is_autocast_cache_enabled() -> bool:

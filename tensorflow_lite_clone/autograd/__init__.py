@@ -9,10 +9,7 @@ from tensorflow_lite_clone import _absent
 from tensorflow_lite_clone.autograd import anomaly as anomaly_mode
 from tensorflow_lite_clone.autograd import (
     attributes,  # noqa: F401  binds a tensor's side of the graph
-    forward_ad,
     function,
-    functional,
-    graph,
 )
 from tensorflow_lite_clone.autograd import mode as grad_mode
 from tensorflow_lite_clone.autograd.anomaly import detect_anomaly, set_detect_anomaly
@@ -46,13 +43,21 @@ def _is_checkpoint_valid() -> bool:
     return True
 
 
+#: Parts that lie above, and are imported when they are named.
+_LAZY = ("forward_ad", "functional", "graph", "profiler")
+
+
 def __getattr__(name: str) -> Any:
-    if name == "profiler":  # it lies above
-        return import_module(f"{__name__}.profiler")
+    if name in _LAZY:
+        return import_module(f"{__name__}.{name}")
     raise _absent.error(f"module '{__name__}'", "torch.autograd", name)
 
 
-__all__ = [
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = [  # noqa: F822  some are lazy
     "Function",
     "Variable",
     "anomaly_mode",

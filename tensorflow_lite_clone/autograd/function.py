@@ -192,6 +192,12 @@ def _check_dirty(context: FunctionCtx, tensors: list, made: dict[int, int], reco
             tensor._storage.bump()
 
 
+def _facts_of(x: Tensor) -> tuple[Any, Any, Any]:
+    """A tensor's shape, native dtype and backend."""
+    storage = x._storage
+    return storage.physical.shape, storage.physical.dtype, storage.backend
+
+
 def _record(
     cls: type[Function],
     context: FunctionCtx,
@@ -208,12 +214,7 @@ def _record(
     node.mask = mask
     node.parameters = {}
     node.sequence = next_sequence_number()
-    node.slots = [
-        (x._storage.physical.shape, x._storage.physical.dtype, x._storage.backend)
-        if isinstance(x, Tensor)
-        else None
-        for x in args
-    ]
+    node.slots = [_facts_of(x) if isinstance(x, Tensor) else None for x in args]
 
     def held(tensors: tuple) -> list:
         saved: list[Any] = []
@@ -230,14 +231,9 @@ def _record(
     node.versions = []
     context._saved, context._saved_forward = (), None
     context._node = weakref.ref(node)  # a strong reference would be a cycle
-    node.backends = tuple([v._storage.backend if isinstance(v, Tensor) else None for v in outputs])
+    facts = [_facts_of(v) if isinstance(v, Tensor) else (None, None, None) for v in outputs]
+    node.shapes, node.dtypes, node.backends = zip(*facts)
     node.backend = next(backend for backend in node.backends if backend is not None)
-    node.shapes = tuple(
-        [v._storage.physical.shape if isinstance(v, Tensor) else None for v in outputs]
-    )
-    node.dtypes = tuple(
-        [v._storage.physical.dtype if isinstance(v, Tensor) else None for v in outputs]
-    )
     for index, value in enumerate(outputs):
         if not isinstance(value, Tensor) or id(value) in context._nondifferentiable:
             continue

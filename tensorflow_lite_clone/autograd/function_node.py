@@ -9,7 +9,7 @@ from tensorflow_lite_clone.autograd.apply import current_edge, wrap, wrap_freely
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import (
     MultiOutputNode,
-    Passage,
+    SyntheticNode,
     next_sequence_number,
     was_modified,
 )
@@ -193,7 +193,7 @@ class FunctionNode(MultiOutputNode):
                 raise RuntimeError(f"{problem}got {value.dtype} but expected {dtype}")
 
 
-class _Transposed(Passage):
+class _Transposed(SyntheticNode):
     """The gradient u -> u^T J of a function that says what J t is: its own gradient.
 
     What u^T J is does not matter, as `levels.forward_products` asks for its gradient by u alone.

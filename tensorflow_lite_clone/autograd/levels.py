@@ -16,7 +16,7 @@ from tensorflow_lite_clone.autograd.gradients import products
 from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
-from tensorflow_lite_clone.autograd.node import Leaf, Passage, next_sequence_number
+from tensorflow_lite_clone.autograd.node import Leaf, SyntheticNode, next_sequence_number
 from tensorflow_lite_clone.autograd.sparse import value_of
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -73,7 +73,7 @@ def depends_on(output: Tensor, inputs: list[Tensor]) -> bool:
     return any(node in wanted for node in _ancestors((output,)))
 
 
-class LevelBoundary(Passage):
+class LevelBoundary(SyntheticNode):
     """What comes after a source, where a variable may be written to."""
 
     __slots__ = ()

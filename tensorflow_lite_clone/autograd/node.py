@@ -334,7 +334,7 @@ class MultiOutputNode(Node):
     multi_output = True
 
 
-class Passage(GraphNode):
+class SyntheticNode(GraphNode):
     """A node that no op has made, of one output: it hands what arrives on, unless it says how."""
 
     __slots__ = ("edges",)
@@ -351,7 +351,7 @@ class Passage(GraphNode):
         return grads
 
 
-class Anchor(Passage):
+class Anchor(SyntheticNode):
     """The node of a gradient g that depends on more than its formula reads; see `Op.anchors`.
 
     `edges` are that of g, if it has one, or None; then those that it is anchored to.

@@ -156,11 +156,11 @@ def sdp_kernel(
         FutureWarning,
         stacklevel=level_outside(),
     )
-    wanted = {
+    enabled = {
         SDPBackend.FLASH_ATTENTION: enable_flash,
         SDPBackend.MATH: enable_math,
         SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
         SDPBackend.CUDNN_ATTENTION: enable_cudnn,
     }
-    with only_attention({form for form, allowed in wanted.items() if allowed}):
+    with only_attention({form for form, allowed in enabled.items() if allowed}):
         yield {}

@@ -171,8 +171,8 @@ class Step(Captured):
                 places[id(leaf._storage.array)] = place
                 self._outputs.append(("new", self._get_fn(leaf._storage)))
         # Most often there is one result, a tensor.
-        alone = isinstance(result, Tensor) and self._outputs[0][0] == "new"
-        self._only: Any = self._outputs[0][1] if alone else None
+        is_single = isinstance(result, Tensor) and self._outputs[0][0] == "new"
+        self._only: Any = self._outputs[0][1] if is_single else None
 
     def _get_fn(self, storage: Storage) -> Callable[[], Any]:
         """The function that gives a result of a replay in memory that is the caller's."""

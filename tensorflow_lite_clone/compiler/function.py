@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from tensorflow_lite_clone.autograd.anomaly import is_anomaly_enabled
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.node import Leaf
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
@@ -32,6 +31,7 @@ from tensorflow_lite_clone.core import locks
 from tensorflow_lite_clone.core.errors import CaptureError
 from tensorflow_lite_clone.cuda._pairs import flatten
 from tensorflow_lite_clone.dispatch import capture, hooks
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -343,8 +343,8 @@ class Compiled(Wrapper):
         if entry.copied:
             leaves: list[Any] = []
             rebuild = flatten(call, leaves)
-            held = {id(tensors[i]) for i in entry.mutated}
-            call = rebuild(iter([x if id(x) in held else _copy_of(x) for x in leaves]))
+            mutated = {id(tensors[i]) for i in entry.mutated}
+            call = rebuild(iter([x if id(x) in mutated else _copy_of(x) for x in leaves]))
         inside.active, inside.trace = True, trace
         try:
             with trace:

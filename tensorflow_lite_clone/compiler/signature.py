@@ -6,13 +6,13 @@ import types
 from collections import OrderedDict
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.optim.optimizer import Optimizer
 from tensorflow_lite_clone.tensor import Tensor
 

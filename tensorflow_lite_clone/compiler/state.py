@@ -235,7 +235,7 @@ def _is_live(group: dict[str, Any], name: str, live: list[Any]) -> bool:
         return False
     group[name] = trial
     try:
-        return any([number.consumed and _reads_differently(number) for number in live])
+        return any([number.consumed and _has_other_value(number) for number in live])
     finally:
         group[name] = value
 
@@ -245,7 +245,7 @@ def _perturbed(value: float) -> float:
     return changed if changed != value else value + 1.0
 
 
-def _reads_differently(number: Any) -> bool:
+def _has_other_value(number: Any) -> bool:
     try:
         return bool(number.read() != float(number))
     except (ArithmeticError, ValueError):

@@ -49,9 +49,6 @@ apply = LateBound("autograd.apply.apply")
 apply_transformed = LateBound("torch.autograd.Function.apply")
 #: ``apply_recorded(cls, args)``: one that is a single call in a graph; NotImplemented for others.
 apply_recorded = LateBound("compiler.dynamo.function.apply_recorded", lambda *_: NotImplemented)
-#: ``cast(tensor, dtype)``, and that of weights of convolutions in two dimensions.
-cast = LateBound("ops.cast")
-cast_weight = LateBound("ops.cast_weight")
 
 #: ``standard_function(name)``: the function of the array API standard over Tensors, and whether it
 #: takes a device, as one that makes a tensor from nothing; None where there is none.

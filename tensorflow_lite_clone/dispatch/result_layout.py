@@ -8,6 +8,7 @@ row-major: for row-major operands most rules give row-major results.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
 #: parameters. It is asked for results of two dimensions or more.
 Rule = Callable[[Shape, tuple[Geometry, ...], dict[str, Any]], Shape]
 
+
+#: How often arrays were copied from one order of memory to another, which tests and profiles read:
+#: "packed" where channels were brought next to each other, for a convolution or as another operand
+#: lies so; "settled" where they were brought back, because a program looked at the array.
+conversions: Counter[str] = Counter()
 
 #: Rules by which results of row-major operands need not be row-major.
 _reordering: set[Rule] = set()

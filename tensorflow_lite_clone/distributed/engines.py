@@ -44,7 +44,7 @@ def makers(
 
     `rank` is this process's number among `ranks`, `name` is the group's.
     """
-    alone = partial(Alone, ranks, rank, timeout)
+    single = partial(Alone, ranks, rank, timeout)
     on_hosts: Maker
     if mpi.is_launched(world_size):
         on_hosts = partial(mpi.MpiCommunicator, ranks, rank, timeout)
@@ -53,7 +53,7 @@ def makers(
     made: dict[str, Maker] = {}
     for kind, backend in chosen.items():
         if len(ranks) == 1:
-            made[kind] = alone
+            made[kind] = single
         elif backend == Backend.NCCL:
             made[kind] = partial(nccl.Nccl, ranks, rank, timeout, store, f"{name}/nccl")
         elif backend == Backend.MPI:

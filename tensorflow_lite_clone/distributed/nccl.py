@@ -202,8 +202,8 @@ class Nccl(Communicator):
                 return
             with layer("nccl").group():
                 for rank, part in enumerate(parts):
-                    mine = rank == self.rank
-                    channel.reduce(part, target if mine else part, rank, dtype, op.name)
+                    is_local = rank == self.rank
+                    channel.reduce(part, target if is_local else part, rank, dtype, op.name)
 
         parts = [_reducible(part, op)[1] for part in inputs]
         call = Call.of("reduce_scatter", output, op.name)

@@ -109,18 +109,18 @@ def broadcast_object_list(
     if found is None:
         return
     root, place = root_of(found, src, group_src), _place(found, device)
-    mine = found.rank() == root
-    parts = [_pack(value, place) for value in object_list] if mine else []
+    is_root = found.rank() == root
+    parts = [_pack(value, place) for value in object_list] if is_root else []
     sizes = (
         tensor([part.numel() for part in parts], device=place)
-        if mine
+        if is_root
         else zeros(len(object_list), dtype=int64, device=place)
     )
     found.broadcast(sizes, root).wait()
     for index, size in enumerate(sizes.tolist()):
-        part = parts[index] if mine else empty(size, dtype=uint8, device=place)
+        part = parts[index] if is_root else empty(size, dtype=uint8, device=place)
         found.broadcast(part, root).wait()
-        if not mine:
+        if not is_root:
             object_list[index] = _unpack(part)
 
 
@@ -140,9 +140,9 @@ def scatter_object_list(
     if found is None:
         return
     root, place = root_of(found, src, group_src), _place(found)
-    mine, size = found.rank() == root, zeros(1, dtype=int64, device=place)
+    is_root, size = found.rank() == root, zeros(1, dtype=int64, device=place)
     parts: list[Tensor] = []
-    if mine:
+    if is_root:
         if not scatter_object_input_list or len(scatter_object_input_list) != found.size():
             raise ValueError(f"scatter_object_input_list must have {found.size()} objects")
         parts = [_pack(value, place) for value in scatter_object_input_list]
@@ -151,7 +151,7 @@ def scatter_object_list(
         found.scatter(size, [], root).wait()
     own = empty(int(size), dtype=uint8, device=place)
     others = [empty(0, dtype=uint8, device=place)] * found.size()
-    if mine:
+    if is_root:
         found.all_to_all(
             [own if r == root else others[r] for r in range(found.size())], parts
         ).wait()

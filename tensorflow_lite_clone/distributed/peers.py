@@ -138,11 +138,11 @@ def _read_message(connection: socket.socket) -> tuple[tuple, tuple[bytes, int | 
     def exactly(count: int) -> bytes:
         data = b""
         while len(data) < count:
-            piece, found, _, _ = socket.recv_fds(connection, count - len(data), 1)
+            chunk, found, _, _ = socket.recv_fds(connection, count - len(data), 1)
             files.extend(found)
-            if not piece:
+            if not chunk:
                 raise ConnectionError
-            data += piece
+            data += chunk
         return data
 
     kind, a, b, length, has_file = _HEAD.unpack(exactly(_HEAD.size))
@@ -168,7 +168,7 @@ def connect(own: Communicator, store: Store, name: str) -> dict[int, socket.sock
         try:
             store.set(f"{name}/{own.rank}", f"{_machine()}\n{address}")
             for peer in range(own.rank):
-                machine, theirs = store.get(f"{name}/{peer}").decode().split("\n")
+                machine, peer_address = store.get(f"{name}/{peer}").decode().split("\n")
                 if machine != _machine():
                     raise RuntimeError(
                         f"rank {own.ranks[peer]} runs on {machine.split()[0]}, rank "
@@ -176,7 +176,7 @@ def connect(own: Communicator, store: Store, name: str) -> dict[int, socket.sock
                         "machines need MPI (start them by mpirun) or NCCL"
                     )
                 connection = socket.socket(socket.AF_UNIX)
-                connection.connect(theirs)
+                connection.connect(peer_address)
                 connection.sendall(struct.pack("<q", own.rank))
                 found[peer] = connection
             while len(found) < own.size - 1:

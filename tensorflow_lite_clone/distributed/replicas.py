@@ -39,18 +39,24 @@ def _digest(tensor: Tensor) -> str:
     return hashlib.blake2b(flat.numpy().tobytes(), digest_size=8).hexdigest()
 
 
-def _expect_same(group: Any, described: list[tuple[str, str]]) -> None:
-    """Digests are compared first, so that the descriptions travel only when there is an error."""
-    own = hashlib.blake2b(repr(described).encode(), digest_size=16).hexdigest()
+def _expect_same(group: Any, signature: list[tuple[str, str]]) -> None:
+    if (different := first_different(group, signature)) is not None:
+        raise RuntimeError(
+            "DistributedDataParallel expects the same model in all processes: "
+            + _difference(*different)
+        )
+
+
+def first_different(group: Any, value: Any) -> tuple[Any, int, Any] | None:
+    """Rank 0's value, the first rank with another one, and that one; None where all are equal.
+
+    Digests are compared first, so that the values travel only where they differ.
+    """
+    own = hashlib.blake2b(repr(value).encode(), digest_size=16).hexdigest()
     if len(set(_gathered(group, own))) == 1:
-        return
-    first, *others = _gathered(group, described)
-    for rank, other in enumerate(others, 1):
-        if other != first:
-            raise RuntimeError(
-                "DistributedDataParallel expects the same model in all processes: "
-                + _difference(first, rank, other)
-            )
+        return None
+    first, *others = _gathered(group, value)
+    return next((first, rank, each) for rank, each in enumerate(others, 1) if each != first)
 
 
 def _gathered(group: Any, value: Any) -> list[Any]:
@@ -61,11 +67,11 @@ def _gathered(group: Any, value: Any) -> list[Any]:
 
 def _difference(first: list, rank: int, other: list) -> str:
     """What is the first difference between the descriptions in rank 0 and in `rank`."""
-    for (name, mine), (other_name, theirs) in zip(first, other):
+    for (name, local), (other_name, remote) in zip(first, other):
         if name != other_name:
             return f"where rank 0 has the parameter '{name}', rank {rank} has '{other_name}'"
-        if mine != theirs:
-            return f"the parameter '{name}' has {mine} in rank 0, but {theirs} in rank {rank}"
+        if local != remote:
+            return f"the parameter '{name}' has {local} in rank 0, but {remote} in rank {rank}"
     longer, named = (0, first) if len(first) > len(other) else (rank, other)
     extra = named[min(len(first), len(other))][0]
     return (

@@ -132,10 +132,10 @@ class _Received(Work):
         key = (_SENT, self._tag, self._number)
         text, file = owner.connections.receive(self._peer, key, deadline, "recv")
         ranks = [owner.ranks[self._peer], owner.ranks[owner.rank]]
-        sent, wanted = Call.decode(text), Call.of("send/recv", tensor)
+        sent, expected = Call.decode(text), Call.of("send/recv", tensor)
         size = tensor.numel() * tensor.element_size()
         try:
-            expect_same([sent, wanted], ranks)
+            expect_same([sent, expected], ranks)
             if file is not None and size:
                 tensor.copy_(_view(mmap.mmap(file, size), 0, tensor))
         finally:

@@ -250,7 +250,7 @@ class _Log(MutableMapping[str, bytes]):
     DELETED = 2**32 - 1
 
     def __init__(self, file: int, values: dict[str, bytes], start: int) -> None:
-        self.file, self.values, self.end = file, values, start
+        self.file, self._values, self.end = file, values, start
         read = memoryview(self._tail())
         at = 0
         while at + self.HEAD.size <= len(read):
@@ -274,20 +274,20 @@ class _Log(MutableMapping[str, bytes]):
         return os.pread(self.file, max(size - self.end, 0), self.end)
 
     def __getitem__(self, key: str) -> bytes:
-        return self.values[key]
+        return self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.values)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._values)
 
     def __setitem__(self, key: str, value: bytes) -> None:
-        self.values[key] = value
+        self._values[key] = value
         self._write(key, len(value), value)
 
     def __delitem__(self, key: str) -> None:
-        del self.values[key]
+        del self._values[key]
         self._write(key, self.DELETED, b"")
 
     def _write(self, key: str, length: int, value: bytes) -> None:

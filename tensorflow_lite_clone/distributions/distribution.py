@@ -243,5 +243,5 @@ class Distribution:
     def __repr__(self) -> str:
         names = [name for name in self.arg_constraints if name in self.__dict__]
         values = [(name, self.__dict__[name]) for name in names]
-        described = [f"{n}: {v if v.numel() == 1 else v.shape}" for n, v in values]
-        return f"{type(self).__name__}({', '.join(described)})"
+        args = [f"{n}: {v if v.numel() == 1 else v.shape}" for n, v in values]
+        return f"{type(self).__name__}({', '.join(args)})"

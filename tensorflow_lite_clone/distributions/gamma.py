@@ -46,9 +46,9 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        drawn.detach().clamp_(min=finfo(drawn.dtype).tiny)  # its logarithm stays finite
-        return drawn
+        sample = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
+        sample.detach().clamp_(min=finfo(sample.dtype).tiny)  # its logarithm stays finite
+        return sample
 
     def log_prob(self, value: Any) -> Tensor:
         value = as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)

@@ -55,8 +55,8 @@ class StudentT(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         normal = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
-        drawn = normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
-        return self.loc + self.scale * drawn
+        sample = normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
+        return self.loc + self.scale * sample
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)

@@ -102,8 +102,10 @@ def _composed(
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         scaled = q * math.sqrt(1.0 / float(head))
-        turned = k.transpose(-2, -1)
-        scores = bmm(scaled, turned) if attn_mask is None else baddbmm(attn_mask, scaled, turned)
+        transposed = k.transpose(-2, -1)
+        scores = (
+            bmm(scaled, transposed) if attn_mask is None else baddbmm(attn_mask, scaled, transposed)
+        )
         weights = F.softmax(scores, dim=-1)
         if dropout_p > 0.0:
             weights = F.dropout(weights, p=dropout_p)

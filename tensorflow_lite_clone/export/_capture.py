@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensorflow_lite_clone._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from tensorflow_lite_clone.autograd.autocast import meta_counts_as
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.shape import Size
@@ -35,6 +34,7 @@ from tensorflow_lite_clone.fx._namespace import snake_case
 from tensorflow_lite_clone.fx.node import map_aggregate
 from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
+from tensorflow_lite_clone.ops.decorators.autocast import meta_counts_as
 from tensorflow_lite_clone.ops.namespaces import OpOverload, OpOverloadPacket, aten
 from tensorflow_lite_clone.overrides import TorchFunctionMode, resolve_name
 from tensorflow_lite_clone.python_dispatch import schemas

@@ -47,12 +47,21 @@ from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.utils import _pytree
 
 #: Functions of graphs that are no operations, by their names.
-_OPERATORS: tuple[Callable[..., Any], ...] = (
-    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg,
-    operator.truediv, operator.pow, operator.getitem, *COMPARISONS.values(),
-)  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{f"operator.{function.__name__}": function for function in _OPERATORS},
+_FUNCTIONS: dict[str, Any] = {
+    f"operator.{function.__name__}": function
+    for function in (
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.floordiv,
+        operator.mod,
+        operator.neg,
+        operator.truediv,
+        operator.pow,
+        operator.getitem,
+        *COMPARISONS.values(),
+    )
+} | {
     "torch.sym_float": sym_float,
     "wrap_with_set_grad_enabled": wrap_with_set_grad_enabled,
     "wrap_with_autocast": wrap_with_autocast,

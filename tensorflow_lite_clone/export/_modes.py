@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.amp import autocast
-from tensorflow_lite_clone.autograd.autocast import state as autocast_state
 from tensorflow_lite_clone.autograd.mode import mode, set_grad_enabled
 from tensorflow_lite_clone.fx import Graph, GraphModule, Node
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast_state
 from tensorflow_lite_clone.ops.namespaces import namespace
 
 

@@ -26,13 +26,13 @@ def _of_chosen(
 ) -> tuple[Any, tuple, Callable[..., Any]]:
     """The arguments that `argnums` names, as they stand and as a tuple, and `func` of these."""
     numbers = checked_argnums(argnums, len(args))
-    several = isinstance(numbers, tuple)
+    is_tuple = isinstance(numbers, tuple)
     given = chosen(args, numbers)
 
     def of_primals(*values: Any) -> Any:
-        return func(*replaced(args, numbers, values if several else values[0]), **kwargs)
+        return func(*replaced(args, numbers, values if is_tuple else values[0]), **kwargs)
 
-    return given, (given if several else (given,)), of_primals
+    return given, (given if is_tuple else (given,)), of_primals
 
 
 def jacrev(

@@ -109,24 +109,20 @@ def _name(word: str) -> Group:
 def _check(left: list[Group], right: list[Group], pattern: str, lengths: dict) -> None:
     """ValueError, or TypeError, for names that are not on both sides."""
     ours = {name for group in left for name in group}
-    theirs = {name for group in right for name in group}
+    names = {name for group in right for name in group}
     if any([_REST in group and group != [_REST] for group in left]) or (
         "(...)" in pattern.partition("->")[0].replace(" ", "")
     ):
         raise ValueError(f"Ellipsis is parenthesis in the left side is not allowed: {pattern}")
-    if _REST in theirs - ours:
-        raise ValueError(
-            f"Ellipsis found in right side, but not left side of a pattern {pattern}"
-        )
-    if ours ^ theirs:
+    if _REST in names - ours:
+        raise ValueError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
+    if ours ^ names:
         raise ValueError(
             "Identifiers only on one side of rearrange expression (should be on both): "
-            f"{ours ^ theirs}"
+            f"{ours ^ names}"
         )
     if lengths.keys() - ours:
-        raise ValueError(
-            f"Identifiers not found in rearrange expression: {lengths.keys() - ours}"
-        )
+        raise ValueError(f"Identifiers not found in rearrange expression: {lengths.keys() - ours}")
     for size in lengths.values():
         if not isinstance(size, int):
             raise TypeError(f"rearrange axis lengths must be integers, got: {type(size)}")

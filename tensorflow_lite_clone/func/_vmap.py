@@ -49,9 +49,7 @@ def vmap(
             f"{randomness}"
         )
     if chunk_size is not None and chunk_size <= 0:
-        raise ValueError(
-            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})"
-        )
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -211,7 +209,7 @@ def _in_chunks(
     kwargs: dict,
 ) -> Any:
     """`_mapped` for so many samples at a time, joined."""
-    pieces = [
+    chunks = [
         None if dim is None else split(leaf, chunk_size, dim)
         for leaf, dim in zip(leaves, dims, strict=True)
     ]
@@ -219,8 +217,8 @@ def _in_chunks(
     out_spec: Any = None
     for number, start in enumerate(range(0, size, chunk_size)):
         part = [
-            leaf if piece is None else piece[number]
-            for leaf, piece in zip(leaves, pieces, strict=True)
+            leaf if chunk is None else chunk[number]
+            for leaf, chunk in zip(leaves, chunks, strict=True)
         ]
         count = min(chunk_size, size - start)
         output = _mapped(func, count, dims, part, spec, out_dims, randomness, kwargs)

@@ -312,8 +312,8 @@ class _Writer:
         elif node.op == "output":
             if node.type is not None:
                 self.return_annotation = f" -> {self._type(node.type)}"
-            described = {"descs": node.meta.get("desc")} if self.expanded_def else {}
-            line = self.codegen.generate_output(args[0], **described, repr_fn=self._repr)
+            kwargs = {"descs": node.meta.get("desc")} if self.expanded_def else {}
+            line = self.codegen.generate_output(args[0], **kwargs, repr_fn=self._repr)
             self.body.append(line)
         elif node.op == "call_function":
             self.body.append(self._function(node, name, kind))

@@ -351,9 +351,9 @@ class GraphModule(Module):
             if type(child).__name__ not in _WRITTEN:
                 save(child, folder / f"{name}.pt")
                 in_files.append(name)
-                described = written.replace("\r", " ").replace("\n", " ")
+                one_line = written.replace("\r", " ").replace("\n", " ")
                 path = folder / f"{name}.pt"
-                written = f"torch.load(r'{path}', weights_only=False) # {described}"
+                written = f"torch.load(r'{path}', weights_only=False) # {one_line}"
                 body.append(f"self.{name} = {written}")
             else:
                 body.append(f"self.{name} = {written}")

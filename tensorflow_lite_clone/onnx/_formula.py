@@ -202,8 +202,8 @@ def by_formula(graph: Graph, op: Traced) -> Any:
     symbols = [None if name is None else Symbol(value, name, F) for name, value in pairs]
     try:
         made = entry.forward(F, *symbols, **op.parameters())
-        several = made if type(made) is tuple else (made,)
-        names = tuple([result.name for result in several])
+        outputs = made if type(made) is tuple else (made,)
+        names = tuple([result.name for result in outputs])
     except Exception as error:
         reason = (
             error if isinstance(error, UnsupportedOperatorError) else "its formula reads values"

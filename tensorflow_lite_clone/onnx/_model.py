@@ -58,11 +58,13 @@ def build(
     graph.taken.update([name for name in names if name is not None], output_names)
     _Emission(graph, run).emit()
     outputs = []
-    for wanted, value in zip(output_names, run.outputs, strict=True):
+    for output_name, value in zip(output_names, run.outputs, strict=True):
         graph.nodes.append(
-            library.helper.make_node("Identity", [graph.names[value]], [wanted], name=wanted)
+            library.helper.make_node(
+                "Identity", [graph.names[value]], [output_name], name=output_name
+            )
         )
-        outputs.append(_info(graph, wanted, value))
+        outputs.append(_info(graph, output_name, value))
     _rename(graph, output_names)
     inputs = [_info(graph, str(value.name), value) for value in run.inputs]
     weights = dict(graph.initializers)
@@ -135,14 +137,14 @@ class _Emission:
     def _needed(self) -> list[Call]:
         """The calls that outputs depend on, in order; constants are known without them where
         they are the same in both traces."""
-        wanted = set(self.run.outputs)
+        outputs = set(self.run.outputs)
         needed = []
         for call in reversed(self.run.trace.program):
-            if not wanted.isdisjoint(call.results) and any(
-                [value in wanted and not self._is_fixed(value) for value in call.results]
+            if not outputs.isdisjoint(call.results) and any(
+                [value in outputs and not self._is_fixed(value) for value in call.results]
             ):
                 needed.append(call)
-                wanted.update([value for value in call.args if value is not None])
+                outputs.update([value for value in call.args if value is not None])
         return needed[::-1]
 
     def _is_fixed(self, value: Value) -> bool:
@@ -191,23 +193,23 @@ class _Emission:
         if every.size and (every == every[0]).all():
             return graph.node("Expand", graph.constant(every[0]), graph.shape_of(shape))
         if first.ndim == 1:
-            pieces = [_progressions(constant) for constant in constants]
-            alike = len(set(map(len, pieces))) == 1 and len(pieces[0]) > 0
+            run_list = [_progressions(constant) for constant in constants]
+            alike = len(set(map(len, run_list))) == 1 and len(run_list[0]) > 0
             if alike and first.dtype.kind not in "iu":
-                alike = len({piece[0][:2] for piece in pieces}) == 1
+                alike = len({run[0][:2] for run in run_list}) == 1
             if alike:
-                parts = [self._progression(value, paired(list(runs))) for runs in zip(*pieces)]
+                parts = [self._progression(value, paired(list(runs))) for runs in zip(*run_list)]
                 return parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=0)
         raise OnnxExporterError(
             f"a constant of shape {list(first.shape)} depends on a dynamic size in a way that "
             "cannot be exported"
         )
 
-    def _progression(self, value: Value, piece: tuple) -> str:
+    def _progression(self, value: Value, run: tuple) -> str:
         """``start + step * arange(count)``, where start and count may be dynamic sizes."""
         graph = self.graph
-        start, step, count = piece
-        if not varies(piece):
+        start, step, count = run
+        if not varies(run):
             return graph.constant(start + step * np.arange(count), value.dtype)
         if isinstance(step, Varying):  # of a single element the step is free
             raise OnnxExporterError("the step of a constant depends on a dynamic size")

@@ -80,11 +80,11 @@ class Trace(tapes.OpTape):
         constants in one run may be two in another."""
         if not isinstance(value, tapes.Value):  # a number that is written
             value = self.read(self.backend.asarray(value))
-        held = self._current(value)
-        if held.call is None and held.constant is not None:
-            held = Value(value.held(), constant=held.constant)
-            self.constants.append(held)
-        return held
+        current = self._current(value)
+        if current.call is None and current.constant is not None:
+            current = Value(value.held(), constant=current.constant)
+            self.constants.append(current)
+        return current
 
     def add(self, op: str, inputs: tuple, parameters: dict, arrays: list) -> list[Value]:
         """A call of the program whose results lie in `arrays`."""
@@ -127,8 +127,8 @@ class Trace(tapes.OpTape):
             self._announced = True
             self._write(results[0], added[0])
             return
-        for value, held in zip(results, added, strict=True):
-            self._hold(value, held)
+        for value, current in zip(results, added, strict=True):
+            self._hold(value, current)
 
     def on_memory_write(self, storage: Any) -> None:
         """A write that is not on the tape: only constants may change so."""
@@ -144,18 +144,18 @@ class Trace(tapes.OpTape):
 
     # -- what arrays hold ---------------------------------------------------------------------
 
-    def _hold(self, value: tapes.Value, held: Value) -> Value:
-        self._held[value] = held, value.memory.version
-        return held
+    def _hold(self, value: tapes.Value, current: Value) -> Value:
+        self._held[value] = current, value.memory.version
+        return current
 
     def _current(self, value: tapes.Value) -> Value:
         """What an array holds now, a view as its memory was last written."""
         if value not in self._held:
             base = self._twin(value)
             return self._first(value) if base is None else self._current(base)
-        held, version = self._held[value]
+        current, version = self._held[value]
         if value.base is None or value.call is None or version == value.memory.version:
-            return held
+            return current
         call = value.call
         inputs = (self._current(call.args[0]),)
         arrays = [result.held() for result in call.results]
@@ -165,10 +165,10 @@ class Trace(tapes.OpTape):
     def _twin(self, value: tapes.Value) -> tapes.Value | None:
         """The value that an array shows that was made outside of ops from one of the program."""
         base = value.base
-        held = None if base is None else self._held.get(base)
-        if base is None or held is None or held[0].constant is not None:
+        current = None if base is None else self._held.get(base)
+        if base is None or current is None or current[0].constant is not None:
             return None
-        if held[0].name in self.used:
+        if current[0].name in self.used:
             return None
         if not _same_memory(self.backend, base.held(), value.held()):
             raise UnsupportedOperatorError("a view made outside of ops cannot be exported")
@@ -184,15 +184,15 @@ class Trace(tapes.OpTape):
             self.used[name] = Value(array, name=name), self.backend.to_host(array)
         return self._hold(value, self.used[name][0])
 
-    def _write(self, value: tapes.Value, held: Value) -> None:
+    def _write(self, value: tapes.Value, current: Value) -> None:
         """Let an array hold what was written, and the memory that it views have it in its place."""
         value = value if value in self._held else value.base or value
-        self._hold(value, held)
+        self._hold(value, current)
         base = value.base
         if base is None or not prod(value.shape):
             return
         where = region_of(self.backend, base.held(), value.held())
-        (added,) = self.add("write_region", (self._held[base][0], held), where, [base.held()])
+        (added,) = self.add("write_region", (self._held[base][0], current), where, [base.held()])
         added.constant = None
         self._hold(base, added)
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+# First: it wraps the public functions that are collected after.
+from tensorflow_lite_clone.ops.decorators import autocast as _autocast  # noqa: F401
+
+# isort: split
+
 # Importing a module enters its ops into the table, and its functions into the public names.
 from tensorflow_lite_clone.ops import (  # noqa: F401
     checks,

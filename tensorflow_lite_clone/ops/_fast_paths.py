@@ -11,13 +11,13 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import NAMES
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.call_template import ROW_MAJOR, call_text
 from tensorflow_lite_clone.core.forwarding import forwarder, parameters_of
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.templates import fill
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.reduce._arguments import axes_of
 from tensorflow_lite_clone.tensor import Parameter
 

@@ -430,8 +430,8 @@ class Optimizer(Hooked):
         saved = copy.deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        for mine, theirs in zip(self.param_groups, saved, strict=True):
-            if len(mine["params"]) != len(theirs["params"]):
+        for own_group, saved_group in zip(self.param_groups, saved, strict=True):
+            if len(own_group["params"]) != len(saved_group["params"]):
                 raise ValueError(
                     "loaded state dict contains a parameter group that doesn't match the size of "
                     "optimizer's group"
@@ -443,10 +443,10 @@ class Optimizer(Hooked):
         for number, value in state_dict["state"].items():
             param = by_number.get(number)
             state[number if param is None else param] = cast_state(param, value)
-        for mine, theirs in zip(self.param_groups, saved, strict=True):
-            if "param_names" in mine and "param_names" not in theirs:
-                theirs["param_names"] = mine["param_names"]
-            theirs["params"] = mine["params"]
+        for own_group, saved_group in zip(self.param_groups, saved, strict=True):
+            if "param_names" in own_group and "param_names" not in saved_group:
+                saved_group["param_names"] = own_group["param_names"]
+            saved_group["params"] = own_group["params"]
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)

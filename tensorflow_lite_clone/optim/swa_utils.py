@@ -148,8 +148,8 @@ class AveragedModel(Module):
             for mean, current in zip(means, currents, strict=True):
                 mean.copy_(function(mean, current, self.n_averaged.to(mean.device)))
         if not self.use_buffers:
-            for mine, theirs in zip(self.module.buffers(), model.buffers(), strict=True):
-                mine.detach().copy_(theirs.detach().to(mine.device))
+            for averaged, buffer in zip(self.module.buffers(), model.buffers(), strict=True):
+                averaged.detach().copy_(buffer.detach().to(averaged.device))
         self.n_averaged += 1
 
     def _averaged(self, model: Module) -> Iterable[Tensor]:

@@ -132,13 +132,13 @@ class LayerReport:
     def _cells(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Titles, lines and remarks of the table."""
         lines = [*self.lines, self.total]
-        wanted = {
+        column_kinds = {
             "Backward": self.total.backward is not None,
             "Host": any([line.forward_device for line in lines]),
             "Saved": self.total.saved is not None,
             "Copies": self.total.copies > 0,
         }
-        wanted["GPU"] = wanted["Host"]
+        column_kinds["GPU"] = column_kinds["Host"]
         whole = self.total.time or 1.0
         columns: dict[str, Any] = {
             "Layer": lambda line: "  " * line.depth + line.name.rpartition(".")[2],
@@ -157,7 +157,7 @@ class LayerReport:
             "Output": lambda line: " ".join(["x".join(map(str, s)) or "1" for s in line.shape]),
             "Device": lambda line: line.device,
         }
-        titles = [title for title in columns if wanted.get(title, True)]
+        titles = [title for title in columns if column_kinds.get(title, True)]
         body = [[columns[title](line) for title in titles] for line in lines]
         return titles, body, self._remarks()
 

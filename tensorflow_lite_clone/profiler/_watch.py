@@ -146,8 +146,8 @@ class Watch(Observer):
         """Wait for the GPUs, and turn the marks of all finished runs into times of the parts."""
         for gpu in self._gpus.values():
             gpu.synchronize()
-        for marks, turned in self._pending:
-            self._times(marks, len(marks) if turned is None else turned)
+        for marks, backward_start in self._pending:
+            self._times(marks, len(marks) if backward_start is None else backward_start)
             for _, _, made, _ in marks:
                 for gpu, mark in made.items():
                     if mark is not None:
@@ -155,7 +155,7 @@ class Watch(Observer):
         self._pending.clear()
         self._live = 0
 
-    def _times(self, marks: list[_Mark], turned: int) -> None:
+    def _times(self, marks: list[_Mark], backward_start: int) -> None:
         for part in self.everything():
             part.changes = [0, 0]
             for samples in (*part.host, *(part.device if part.gpu is not None else ())):
@@ -163,7 +163,7 @@ class Watch(Observer):
         caller: Part | None = None
         for number, (mark, following) in enumerate(pairwise(marks)):
             running, start, made, entered = mark
-            phase = number >= turned
+            phase = number >= backward_start
             if running is not None:
                 running.host[phase][-1] += (following[1] - start) * 1e6
                 if running.gpu is not None:
@@ -186,17 +186,19 @@ class Watch(Observer):
         of the median run over the median bare one is spread over the parts by how often they were
         entered, and entered others: both cost about the same.
         """
-        mine, theirs = self.everything(), bare.everything()
-        calls = sum([part.changes[0] for part in mine]) / 2
+        watched, unwatched = self.everything(), bare.everything()
+        calls = sum([part.changes[0] for part in watched]) / 2
         added = 0.0
         for clock in (lambda part: part.host, lambda part: part.device):
             for phase in (0, 1):
-                weight = sum([part.changes[phase] for part in mine if clock(part)[phase]])
-                whole = [_whole([clock(part)[phase] for part in parts]) for parts in (mine, theirs)]
+                weight = sum([part.changes[phase] for part in watched if clock(part)[phase]])
+                whole = [
+                    _whole([clock(part)[phase] for part in parts]) for parts in (watched, unwatched)
+                ]
                 excess = max(whole[0] - whole[1], 0.0) if weight and whole[1] else 0.0
                 if phase == 0 and clock(self.root) is self.root.host and calls:
                     added = excess / calls
-                for part in mine:
+                for part in watched:
                     share = excess * part.changes[phase] / max(weight, 1)
                     samples = clock(part)[phase]
                     samples[:] = [max(sample - share, 0.0) for sample in samples]

@@ -148,9 +148,9 @@ def _untouched(model: Module) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(total: int, wanted: bool) -> Iterator[Callable[[], object]]:
+def _bar(total: int, enabled: bool) -> Iterator[Callable[[], object]]:
     """A function to be called after each run, which moves a bar on standard error."""
-    if not wanted:
+    if not enabled:
         yield lambda: None
         return
     try:

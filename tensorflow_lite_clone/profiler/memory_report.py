@@ -117,13 +117,13 @@ def _by_device(profile_or_events: Any) -> dict[str, list[_Event]]:
 
 def _at_peak(events: Iterable[_Event]) -> dict[str, int]:
     """What each source held when most was in use."""
-    held: dict[str, int] = {}
+    active: dict[str, int] = {}
     peak: dict[str, int] = {}
     most = -1
     for _, delta, total, where in events:
-        held[where] = held.get(where, 0) + delta
+        active[where] = active.get(where, 0) + delta
         if total > most:
-            most, peak = total, dict(held)
+            most, peak = total, dict(active)
     return peak
 
 
@@ -138,15 +138,15 @@ def _layers(events: list[_Event], sources: list[str]) -> tuple[list[float], dict
         for start in range(0, len(events), stride)
     }
     chosen |= {0, len(events) - 1}
-    held = dict.fromkeys(sources, 0)
+    active = dict.fromkeys(sources, 0)
     times: list[float] = []
     layers: dict[str, list[int]] = {where: [] for where in [*sources, _OTHERS]}
     for number, (time, delta, total, where) in enumerate(events):
-        if where in held:
-            held[where] += delta
+        if where in active:
+            active[where] += delta
         if number in chosen:
             times.append(time / 1e3)
-            for source, amount in held.items():
+            for source, amount in active.items():
                 layers[source].append(max(amount, 0))
-            layers[_OTHERS].append(max(total - sum(held.values()), 0))
+            layers[_OTHERS].append(max(total - sum(active.values()), 0))
     return times, layers

@@ -196,8 +196,8 @@ class Recorder(Observer):
             if self.costs:
                 details.shapes = [None if g is None else list(g.shape) for g in given]
                 details.dtypes = [g.dtype.name for g in given if g is not None]
-                wanted = tuple([result is not None for result in found])
-                details.flops = flops_of_gradient(node, given, wanted)
+                needs = tuple([result is not None for result in found])
+                details.flops = flops_of_gradient(node, given, needs)
                 details.bytes = bytes_of_gradient(node, given, found)
             self._place(details, node.backend, found, end)
         name, thread = node.name(), get_ident()

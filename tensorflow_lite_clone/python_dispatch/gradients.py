@@ -313,26 +313,26 @@ def _saved(node: Any, needed: Any) -> tuple[dict[int, Tensor], list[bool]]:
     plan = node.op.plans[node.mask]
     saved = unwrap(node._unpack(plan.saves, True))
     values = dict(zip(plan.saves, saved, strict=True))
-    wanted = [need and (needed is None or needed[i]) for i, need in enumerate(plan.needs)]
-    return values, wanted
+    requested = [need and (needed is None or needed[i]) for i, need in enumerate(plan.needs)]
+    return values, requested
 
 
 def _linear(node: Any, grads: list, needed: Any) -> Any:
     (g,) = grads
     if g.is_complex():
         return NotImplemented
-    values, wanted = _saved(node, needed)
+    values, requested = _saved(node, needed)
     gx = gw = gb = None
     rows = g if g.ndim == 2 else as_shape(g, [prod(g.shape[:-1]), g.shape[-1]])
-    if wanted[0]:
+    if requested[0]:
         gx = call("mm", rows, call("t", unseen(values[1].t)))
         if g.ndim != 2:
             gx = call("view", gx, [*g.shape[:-1], gx.shape[-1]])
-    if wanted[1]:
+    if requested[1]:
         see = unseen if values[0].is_contiguous() else derived  # a copy is to be followed
         x = see(values[0].reshape, -1, values[0].shape[-1])
         gw = call("t", call("t", call("mm", call("t", rows), x)))
-    if wanted[2]:
+    if requested[2]:
         gb = call("view", call("sum.dim_IntList", rows, [0], True), [rows.shape[1]])
     return [gx, gw, gb]
 
@@ -341,11 +341,11 @@ def _mm(node: Any, grads: list, needed: Any) -> Any:
     (g,) = grads
     if g.ndim != 1 or g.is_complex():
         return NotImplemented
-    values, wanted = _saved(node, needed)
+    values, requested = _saved(node, needed)
     g, gx, gy = call("unsqueeze", g, 0), None, None  # of a vector, which was a row
-    if wanted[1]:
+    if requested[1]:
         gy = call("mm", call("t", derived(values[0].unsqueeze, 0)), g)
-    if wanted[0]:
+    if requested[0]:
         gx = call("squeeze.dim", call("mm", g, call("t", values[1])), 0)
     return [gx, gy]
 
@@ -354,7 +354,7 @@ def _bmm(node: Any, grads: list, needed: Any) -> Any:
     (g,) = grads
     if g.is_complex():
         return NotImplemented
-    values, wanted = _saved(node, needed)
+    values, requested = _saved(node, needed)
     batch = list(g.shape[:-2])
 
     def flat(x: Tensor) -> Tensor:
@@ -366,8 +366,8 @@ def _bmm(node: Any, grads: list, needed: Any) -> Any:
 
     if len(batch) > 1:
         g = as_shape(g, [prod(batch), *g.shape[-2:]])
-    gx = product(g, call("transpose.int", flat(values[1]), 1, 2)) if wanted[0] else None
-    gy = product(call("transpose.int", flat(values[0]), 1, 2), g) if wanted[1] else None
+    gx = product(g, call("transpose.int", flat(values[1]), 1, 2)) if requested[0] else None
+    gy = product(call("transpose.int", flat(values[0]), 1, 2), g) if requested[1] else None
     return [gx, gy]
 
 
@@ -384,8 +384,8 @@ def _convolution_backward(
         "groups": groups,
     }  # fmt: skip
     results: list[Any] = []
-    for place, wanted in enumerate(output_mask):
-        if not wanted:
+    for place, requested in enumerate(output_mask):
+        if not requested:
             results.append(None)
             continue
         gradient, saved, names = op.separate[(place,)]
@@ -401,7 +401,7 @@ def _transpose(node: Any, grads: list, needed: Any) -> list:
 
 def _convolution(node: Any, grads: list, needed: Any) -> list:
     (g,) = grads
-    values, wanted = _saved(node, needed)
+    values, requested = _saved(node, needed)
     transposed = node.op is ConvTranspose
     sizes = [list(node.parameters[name]) for name in ("stride", "padding", "dilation")]
     if 0 not in values:  # only its shape is asked for
@@ -410,7 +410,7 @@ def _convolution(node: Any, grads: list, needed: Any) -> list:
         values[0] = unseen(lambda: g.new_zeros(()).expand(g.shape[0], w.shape[0], *count))
     channels = [g.shape[1]] if node.edges[2] is not None else None
     args = (g, values[0], values[1], channels, *sizes, transposed, [0] * len(sizes[0]))
-    return list(call("convolution_backward", *args, node.parameters["groups"], wanted))
+    return list(call("convolution_backward", *args, node.parameters["groups"], requested))
 
 
 gradients.update(

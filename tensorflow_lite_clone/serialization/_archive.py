@@ -101,8 +101,8 @@ class ArchiveWriter:
         info.extra = _PADDING_TAG + struct.pack("<H", padding) + b"Z" * padding
         with self._zip.open(info, "w") as record:
             info.extra = b""  # the directory needs no padding
-            for piece in pieces(data):
-                record.write(piece)
+            for chunk in pieces(data):
+                record.write(chunk)
         if not checked:
             info.CRC = 0
         self._checksum = zlib.crc32(info.CRC.to_bytes(4, "little"), self._checksum)

@@ -63,18 +63,18 @@ def _tensor(memory: Storage, dtype: DType, offset: Any, size: Any, stride: Any) 
     if len(shape) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
     line = memory.array
-    held = line.size * line.dtype.itemsize
+    nbytes = line.size * line.dtype.itemsize
     needed = (start + extent(shape, strides)) * dtype.itemsize
-    if needed > held and 0 not in shape or start * dtype.itemsize > held:
+    if needed > nbytes and 0 not in shape or start * dtype.itemsize > nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start}, "
             f"and itemsize {dtype.itemsize} requiring a storage size of {needed} are out of "
-            f"bounds for storage of size {held}"
+            f"bounds for storage of size {nbytes}"
         )
     native = backend.native[dtype]
     if line.dtype != native:
-        if held % dtype.itemsize:
-            raise RuntimeError(f"a storage of {held} bytes has no whole elements of {dtype}")
+        if nbytes % dtype.itemsize:
+            raise RuntimeError(f"a storage of {nbytes} bytes has no whole elements of {dtype}")
         line = backend.F.bitcast(line, native)
     array = backend.F.as_strided(line, shape, strides, start)
     return new_tensor(Storage(array, backend, memory))

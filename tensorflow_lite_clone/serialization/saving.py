@@ -71,5 +71,5 @@ def _write_legacy(
     for key in keys:
         data = _contents(storages, key)
         write_all(file, struct.pack("<q", data.size // storages.itemsize(key)))
-        for piece in pieces(data):
-            write_all(file, piece)
+        for chunk in pieces(data):
+            write_all(file, chunk)

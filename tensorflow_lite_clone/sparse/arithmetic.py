@@ -186,10 +186,10 @@ def _common(x: SparseTensor, y: SparseTensor) -> SparseTensor:
         )
     both = x._coalesced and y._coalesced
     if x._coalesced == y._coalesced:
-        turned = x._nnz() < y._nnz()
+        swapped = x._nnz() < y._nnz()
     else:
-        turned = y._coalesced
-    ordered, source = (y, x) if turned else (x, y)  # look up each place of `source` in `ordered`
+        swapped = y._coalesced
+    ordered, source = (y, x) if swapped else (x, y)  # look up each place of `source` in `ordered`
     found, factor = matching(ordered.coalesce(), source)
     if both:
         places = source._places[:, found]

@@ -37,8 +37,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected matrices of one dtype, not {input.dtype} and {other.dtype}")
     if not isinstance(input, SparseTensor):
-        turned: Any = other.t()
-        product = _with_dense(turned, input.t() if input.ndim == 2 else input)
+        transposed: Any = other.t()
+        product = _with_dense(transposed, input.t() if input.ndim == 2 else input)
         return product.t() if input.ndim == 2 else product
     return _both(input, other) if isinstance(other, SparseTensor) else _with_dense(input, other)
 

@@ -106,8 +106,8 @@ def index_select(input: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
     before = cumsum(counts, 0) - counts
     partner = order[starts[owner] + arange(len(owner), device=input.device) - before[owner]]
     if index.numel() <= input._nnz():
-        turned = argsort(partner, stable=True)
-        owner, partner = owner[turned], partner[turned]
+        permutation = argsort(partner, stable=True)
+        owner, partner = owner[permutation], partner[permutation]
     places = join.cat([input._places[:axis], partner.new_zeros((1, input._nnz())),
                        input._places[axis + 1 :]])[:, owner]  # fmt: skip
     places[axis] = partner

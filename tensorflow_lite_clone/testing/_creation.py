@@ -46,11 +46,11 @@ def make_tensor(
             f"dtype={dtype}"
         )
     gaps = noncontiguous and math.prod(sizes) > 1
-    drawn = Size((*sizes[:-1], 2 * sizes[-1])) if gaps else Size(sizes)
+    size = Size((*sizes[:-1], 2 * sizes[-1])) if gaps else Size(sizes)
     if dtype.kind in "bui":
-        result = _integers(drawn, dtype, device, low, high)
+        result = _integers(size, dtype, device, low, high)
     else:
-        result = _floats(drawn, dtype, device, low, high)
+        result = _floats(size, dtype, device, low, high)
     if gaps:
         result = result[..., 1::2]
     elif memory_format is not None:

@@ -11,12 +11,16 @@ from tensorflow_lite_clone.dispatch import hooks
 
 #: The methods of observers, and the lists of their names; ``around_op`` has functions of its own.
 _LISTS: dict[str, list[Any]] = {
-    name: getattr(hooks, name)
-    for name in (
-        "around_write", "around_function", "around_gradient", "around_region", "on_launch",
-        "on_wait", "on_node", "on_storage", "on_memory_write",
-    )
-}  # fmt: skip
+    "around_write": hooks.around_write,
+    "around_function": hooks.around_function,
+    "around_gradient": hooks.around_gradient,
+    "around_region": hooks.around_region,
+    "on_launch": hooks.on_launch,
+    "on_wait": hooks.on_wait,
+    "on_node": hooks.on_node,
+    "on_storage": hooks.on_storage,
+    "on_memory_write": hooks.on_memory_write,
+}
 
 
 class Observer:

@@ -9,13 +9,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tensorflow_lite_clone.autograd import autocast, engine
+from tensorflow_lite_clone.autograd import engine
 from tensorflow_lite_clone.autograd.function import Function
 from tensorflow_lite_clone.autograd.gradients import backward
 from tensorflow_lite_clone.autograd.mode import enable_grad, is_grad_enabled, no_grad
 from tensorflow_lite_clone.autograd.saved import saved_tensors_hooks
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.errors import Interruption, level_outside
+from tensorflow_lite_clone.ops.decorators import autocast
 from tensorflow_lite_clone.ops.random.generators import default_states, restore
 from tensorflow_lite_clone.tensor import Tensor
 

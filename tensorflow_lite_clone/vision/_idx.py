@@ -57,8 +57,8 @@ def _array(path: Path, file: Any, ndim: int) -> Any:
     shape = tuple(np.frombuffer(header, ">u4", ndim, MAGIC_BYTES).tolist())
     size = math.prod(shape)
     content = bytearray()
-    while piece := file.read(min(PIECE, size - len(content))):
-        content += piece
+    while chunk := file.read(min(PIECE, size - len(content))):
+        content += chunk
     if len(content) < size or file.read(1):
         found = "more" if len(content) == size else start + len(content)
         raise RuntimeError(

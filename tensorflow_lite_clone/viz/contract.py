@@ -33,10 +33,10 @@ def merge(graph: Graph, into: Mapping[str, Node], groups: dict[str, Group]) -> G
             known.gradient = _worst(known.gradient, node.gradient)
             known.parameters += node.parameters
     edges: dict[Edge, None] = {}
-    drawn: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], str] = {}
     for edge in graph.edges:
         source, target = into[edge.source].key, into[edge.target].key
-        if source != target and drawn.setdefault((source, target), edge.kind) == edge.kind:
+        if source != target and seen.setdefault((source, target), edge.kind) == edge.kind:
             edges[Edge(source, target, edge.kind)] = None
     return replace(graph, nodes=nodes, edges=list(edges), groups=groups)
 

@@ -26,5 +26,5 @@ def text(title: str, data: str) -> str:
         "DATA": data.replace("<", "\\u003c"),
         "SCRIPT": script,
     }
-    pieces = page.split("@@")  # text, NAME, text, NAME, ...
-    return "".join([parts[piece] if n % 2 else piece for n, piece in enumerate(pieces)])
+    split = page.split("@@")  # text, NAME, text, NAME, ...
+    return "".join([parts[part] if n % 2 else part for n, part in enumerate(split)])

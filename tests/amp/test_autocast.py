@@ -96,7 +96,7 @@ def test_gradients_arrive_in_the_parameters_dtype():
 
 
 def test_casts_of_parameters_are_made_once():
-    from tensorflow_lite_clone.autograd.autocast import state
+    from tensorflow_lite_clone.ops.decorators.autocast import state
 
     layer = tlc.nn.Linear(4, 4).to(DEVICE)
     x = tlc.randn(3, 4, device=DEVICE)

@@ -14,10 +14,10 @@ import torch
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.nn
 import tensorflow_lite_clone.utils.data  # noqa: F401  whatever exports a function is imported
-from tensorflow_lite_clone.autograd import autocast
-from tensorflow_lite_clone.autograd.autocast import _PREFIXES
-from tensorflow_lite_clone.autograd.autocast_lists import LISTS
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.ops.decorators import autocast
+from tensorflow_lite_clone.ops.decorators.autocast import _PREFIXES
+from tensorflow_lite_clone.ops.decorators.autocast_lists import LISTS
 
 KEYS = {"cpu": "AutocastCPU", "cuda": "AutocastCUDA"}
 #: Registered by builds of PyTorch with CUDA only.

@@ -16,10 +16,10 @@ import torch as oracle
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends, storage
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import capture, hooks
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.storage import LazyStorage, lazily_contiguous
 from tests.device import DEVICE
 

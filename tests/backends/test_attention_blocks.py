@@ -28,7 +28,7 @@ CASES = {
 
 @pytest.mark.parametrize("block", [1, 400, 1 << 16])
 @pytest.mark.parametrize("name", CASES)
-def test_attention(monkeypatch, name, block):
+def test_attention_in_blocks_matches_generic(monkeypatch, name, block):
     monkeypatch.setattr(tuning, "attention_block", block)
     monkeypatch.setattr(tuning, "attention_small", 1)
     monkeypatch.setattr(tuning, "attention_per_thread", 16)

@@ -65,7 +65,7 @@ def error(op: str, arrays: tuple, options: dict) -> float:
     ((9, 65, 2, 3), 64, (2, 2), False),  # results from padding alone
 ])  # fmt: skip
 @pytest.mark.parametrize("budget", [1 << 12, 1])  # several samples or one of a piece
-def test_agrees(
+def test_winograd_matches_direct_convolution(
     shape: tuple, outputs: int, padding: tuple, bias: bool, budget: int, transforms: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -90,13 +90,13 @@ def test_agrees(
 
 
 @pytest.mark.parametrize("channels", [64, 512])
-def test_error(channels: int, transforms: Any) -> None:
+def test_winograd_error_is_bounded(channels: int, transforms: Any) -> None:
     """What the module's docstring says of normal data."""
     x, w = numbers((1, channels, 16, 16), (64, channels, 3, 3))
     assert error("conv", (x, w, None), PLAIN) < (2e-6 if channels == 64 else 4e-6)
 
 
-def test_nan_stays_in_its_tile(transforms: Any) -> None:
+def test_winograd_keeps_nan_in_its_tile(transforms: Any) -> None:
     """Or in what is one matrix product with it: four tiles each way."""
     x, w = numbers((2, 64, 16, 32), (64, 64, 3, 3))
     expected = convolution.conv(F, x, w, None, **PLAIN)
@@ -113,7 +113,9 @@ def test_nan_stays_in_its_tile(transforms: Any) -> None:
     (64, "float32", {"stride": (1, 2)}), (64, "float32", {"padding": (3, 1)}),
     (64, "float32", {"groups": 2}),
 ])  # fmt: skip
-def test_leaves_others_alone(outputs: int, dtype: str, more: dict, transforms: Any) -> None:
+def test_winograd_declines_other_convolutions(
+    outputs: int, dtype: str, more: dict, transforms: Any
+) -> None:
     options = {**PLAIN, **more}
     x, w = numbers((3, 64, 9, 9), (outputs, 64 // options["groups"], 3, 3))
     with mock.patch.object(winograd, "_products") as products:

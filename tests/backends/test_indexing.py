@@ -29,7 +29,7 @@ def drawn(shape, width, dtype="float64"):
 
 @pytest.mark.parametrize("shape", [(7,), (9, 5), (2, 3, 4), (11, 1)])
 @pytest.mark.parametrize("width", [1, 6, 40])
-def test_gather_and_its_gradient(shape, width):
+def test_gather_and_its_gradient_in_blocks_match_numpy(shape, width):
     before = served.copy()
     values, index = drawn(shape, width)
     x = tlc.tensor(values, requires_grad=True)
@@ -45,7 +45,7 @@ def test_gather_and_its_gradient(shape, width):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
-def test_scatter_add(dtype):
+def test_scatter_add_in_blocks_matches_numpy(dtype):
     values, index = drawn((9, 5), 20, dtype)
     src = drawn((9, 20), 1, dtype)[0]
     x = tlc.tensor(values)
@@ -76,7 +76,7 @@ PLACES = {
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.parametrize("width", [1, 40, 1100])
-def test_gradients_of_rows(name, width):
+def test_row_gradients_match_add_at(name, width):
     """Rows named again and again, in several ways of adding them; negative ones; no padding."""
     index, count = PLACES[name], 40
     g = np.random.default_rng(5).standard_normal((index.size, width))
@@ -115,7 +115,7 @@ def test_gather_and_scatter_out_of_bounds_raise(dtype, bad):
     assert not x.count_nonzero()
 
 
-def test_sources_that_lie_apart():
+def test_scatter_add_of_strided_sources_matches_numpy():
     values, index = drawn((9, 12), 5)
     x = tlc.tensor(values, requires_grad=True)
     out = x.scatter_add(1, tlc.tensor(index), x.detach()[:, :5])

@@ -40,14 +40,14 @@ def results(lib, bidirectional, steps=5, twice=False):
 @pytest.mark.parametrize(
     "options", [(False,), (True,), (True, 1), (False, 5, True), (True, 3, True)]
 )
-def test_against_torch(options):
+def test_lstm_sequence_matches_torch(options):
     before = served["lstm_sequence", "numpy"]
     for ours, theirs in zip(results(tlc, *options), results(torch, *options), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
     assert served["lstm_sequence", "numpy"] == before + 1 + options[0]
 
 
-def test_outputs_may_be_written_to():
+def test_lstm_outputs_may_be_written_to():
     def gradient(change):
         tlc.manual_seed(0)
         net = tlc.nn.LSTM(3, 4)
@@ -61,7 +61,7 @@ def test_outputs_may_be_written_to():
 
 
 @pytest.mark.parametrize("wanted", ["x", "h", "bias"])
-def test_gradients_of_some(wanted):
+def test_lstm_gradients_of_some_inputs_match_torch(wanted):
     def gradient(lib):
         lib.manual_seed(0)
         net = lib.nn.LSTM(3, 4, batch_first=True).double().requires_grad_(False)
@@ -73,7 +73,7 @@ def test_gradients_of_some(wanted):
     np.testing.assert_allclose(gradient(tlc), gradient(torch), rtol=1e-9)
 
 
-def test_without_biases_and_for_few_columns(monkeypatch):
+def test_lstm_without_biases_for_few_columns_matches_torch(monkeypatch):
     def both(lib):
         lib.manual_seed(1)
         net = lib.nn.LSTM(3, 4, bias=False).double()
@@ -92,7 +92,7 @@ def test_without_biases_and_for_few_columns(monkeypatch):
 @pytest.mark.parametrize(
     "dtype, inside", [("bfloat16", True), ("bfloat16", False), ("float16", False)]
 )
-def test_two_byte_floats_and_autocast_are_one_call(dtype, inside):
+def test_lstm_of_two_byte_floats_under_autocast_is_one_call(dtype, inside):
     """Inside of autocast, or in the dtype itself: torch's dtypes, and values up to rounding.
 
     (On many processors PyTorch has no LSTM of float16 under autocast.)

@@ -18,7 +18,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sums(monkeypatch, shape, dtype):
+def test_sums_of_many_elements_match_float64(monkeypatch, shape, dtype):
     monkeypatch.setattr(tuning, "blas_sum_elements", 1)
     monkeypatch.setattr(tuning, "blas_sum_run", 8)
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
@@ -43,7 +43,7 @@ def test_sums_of_many_rows_are_no_less_exact(shape, axis):
     assert error <= 4 * np.spacing(np.float32(shape[axis]))  # one by one: some 100
 
 
-def test_sums_of_what_is_not_finite(monkeypatch):
+def test_sums_of_infinities_and_nan_match_numpy(monkeypatch):
     monkeypatch.setattr(tuning, "blas_sum_elements", 1)
     x = np.ones((4, 128), "f4")
     x[0, 3], x[1, 5], x[2, 7], x[2, 8] = np.inf, np.nan, np.inf, -np.inf
@@ -51,7 +51,7 @@ def test_sums_of_what_is_not_finite(monkeypatch):
 
 
 @pytest.mark.parametrize("columns", [3, 130])
-def test_products_of_rows_that_lie_apart(columns):
+def test_products_of_strided_rows_match_numpy(columns):
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((4, 5, 6)).swapaxes(0, 1), rng.standard_normal((columns, 6)).T
     found = primitives.matmul(x, y)
@@ -59,7 +59,7 @@ def test_products_of_rows_that_lie_apart(columns):
     assert found.flags.c_contiguous and found.base is None
 
 
-def test_extremes(monkeypatch):
+def test_extremes_by_threads_match_numpy(monkeypatch):
     monkeypatch.setattr(tuning, "extremes_per_thread", 16)
     monkeypatch.setattr(flags, "threads", 3)
     x = np.random.default_rng(0).standard_normal((4, 7, 9)).astype("f4")
@@ -71,7 +71,7 @@ def test_extremes(monkeypatch):
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
-def test_copies(monkeypatch, axes):
+def test_copies_by_threads_match_numpy(monkeypatch, axes):
     monkeypatch.setattr(tuning, "shared_copy", 8)
     monkeypatch.setattr(flags, "threads", 3)
     for shape in ((5, 140, 600), (1, 9, 11), (2, 0, 3)):
@@ -81,6 +81,6 @@ def test_copies(monkeypatch, axes):
         np.testing.assert_array_equal(copied, x)
 
 
-def test_reshapes_of_what_lies_along_strides():
+def test_reshapes_of_strided_arrays_match_numpy():
     x = np.arange(600 * 700.0).reshape(600, 700)
     np.testing.assert_array_equal(primitives.reshape(x.T, (-1,)), x.T.reshape(-1))

@@ -22,7 +22,7 @@ def rows(shape: tuple, scale: float = 1.0) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_softmax_and_its_logarithm(shape: tuple, dtype: type) -> None:
+def test_small_softmax_matches_float64(shape: tuple, dtype: type) -> None:
     x = rows(shape).astype(dtype) + 20
     exact = torch.from_numpy(x).double()
     atol = 4e-7 if dtype is np.float32 else 1e-14
@@ -56,7 +56,7 @@ def test_small_softmax_declines_large_inputs(x: np.ndarray) -> None:
     assert small_inputs.cross_entropy(x, labels, "mean", -100) is NotImplemented
 
 
-def test_rows_that_are_served_are_not_hidden_by_others() -> None:
+def test_small_softmax_declines_rows_of_a_wide_range() -> None:
     """The range is that of all rows, whatever the first one is."""
     for first in (math.nan, 0.0):
         x = np.array([[first, 0], [0, 89], [0, 0]], np.float32)
@@ -68,7 +68,7 @@ def test_rows_that_are_served_are_not_hidden_by_others() -> None:
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("shape", [(4, 8), (1, 2), (64, 3)])
-def test_cross_entropy(shape: tuple, reduction: str) -> None:
+def test_small_cross_entropy_matches_float64(shape: tuple, reduction: str) -> None:
     x = rows(shape, 2)
     labels = np.arange(shape[0]) % shape[1]
     loss, logs = small_inputs.cross_entropy(x, labels, reduction, -100)
@@ -83,7 +83,7 @@ def test_cross_entropy(shape: tuple, reduction: str) -> None:
         assert small_inputs.cross_entropy(x, other, reduction, ignored) is NotImplemented
 
 
-def test_a_loss_is_never_negative() -> None:
+def test_small_cross_entropy_is_never_negative() -> None:
     x = np.array([[7.0, -9.0]] * 3, np.float32)
     assert small_inputs.cross_entropy(x, np.zeros(3, np.int64), "none", -100)[0].min() >= 0
     assert small_inputs.softmax(x, 1, True).max() <= 0
@@ -91,7 +91,7 @@ def test_a_loss_is_never_negative() -> None:
 
 @pytest.mark.parametrize("affine", ["", "w", "wb"])
 @pytest.mark.parametrize(("shape", "ndim"), [((4, 8), 1), ((3, 2, 5), 1), ((3, 2, 5), 2)])
-def test_layer_norm(shape: tuple, ndim: int, affine: str) -> None:
+def test_small_layer_norm_matches_float64(shape: tuple, ndim: int, affine: str) -> None:
     x, space = rows(shape, 2) + np.float32(3), shape[-ndim:]
     w = rows(space) if "w" in affine else None
     b = rows(space)[::-1].copy() if "b" in affine else None
@@ -105,7 +105,7 @@ def test_layer_norm(shape: tuple, ndim: int, affine: str) -> None:
         assert small_inputs.layer_norm(wrong, w, b, ndim, 1e-5) is NotImplemented
 
 
-def test_inputs_are_not_written_to() -> None:
+def test_small_inputs_are_not_written_to() -> None:
     x, w = rows((4, 8)), rows((8,))
     before = x.copy(), w.copy()
     small_inputs.softmax(x, 1, False), small_inputs.softmax(x, 1, True)
@@ -118,7 +118,7 @@ def test_inputs_are_not_written_to() -> None:
 
 
 @pytest.mark.parametrize(("value", "size"), [(1000.1, 63), (10000.1, 48), (-3e5, 7)])
-def test_rows_of_one_number_are_normalized_to_zero(value: float, size: int) -> None:
+def test_small_layer_norm_of_constant_rows_is_zero(value: float, size: int) -> None:
     x = np.full((3, size), value, np.float32)
     y, means, _ = small_inputs.layer_norm(x, None, None, 1, 1e-5)
     np.testing.assert_allclose(y, np.zeros_like(x), atol=1e-6)

@@ -26,7 +26,7 @@ def three() -> Iterator[None]:
 @pytest.mark.parametrize(("size", "least", "parts"), [
     (10, 1, 3), (10, 4, 2), (10, 6, 1), (2, 1, 2), (1, 1, 1), (0, 1, 1), (7, 0, 3),
 ])  # fmt: skip
-def test_parts_cover_what_there_is(three: None, size: int, least: int, parts: int) -> None:
+def test_parallel_for_covers_the_range(three: None, size: int, least: int, parts: int) -> None:
     seen, met = [], threading.Barrier(parts)
 
     def work(start: int, stop: int) -> None:
@@ -40,7 +40,7 @@ def test_parts_cover_what_there_is(three: None, size: int, least: int, parts: in
     assert ends[-1][1] == size
 
 
-def test_exceptions_arrive_after_all_parts(three: None) -> None:
+def test_parallel_for_raises_after_all_parts(three: None) -> None:
     done = []
 
     def work(start: int, stop: int) -> None:
@@ -56,7 +56,7 @@ def test_exceptions_arrive_after_all_parts(three: None) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="no signals here")
-def test_an_interrupt_waits_for_all_parts(three: None) -> None:
+def test_parallel_for_interrupted_waits_for_all_parts(three: None) -> None:
     """They still write to memory that would be handed to others."""
     done, go = [], threading.Event()
 
@@ -76,7 +76,7 @@ def test_an_interrupt_waits_for_all_parts(three: None) -> None:
     assert sorted(done) == [1, 2]
 
 
-def test_nested_share_runs_in_its_own_thread(three: None) -> None:
+def test_nested_parallel_for_runs_in_its_own_thread(three: None) -> None:
     seen = []
 
     def work(start: int, stop: int) -> None:
@@ -88,7 +88,7 @@ def test_nested_share_runs_in_its_own_thread(three: None) -> None:
 
 
 @pytest.mark.skipif(threads._processor is None, reason="threads cannot be kept on processors")
-def test_threads_have_processors_of_their_own_meanwhile(three: None) -> None:
+def test_parallel_for_pins_workers_to_their_own_processors(three: None) -> None:
     before = os.sched_getaffinity(0)
     flags.threads = 2
     if len(before) < 2:
@@ -149,7 +149,7 @@ def test_infinities_give_no_warnings_in_other_threads(three: None) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_starts_its_own(three: None) -> None:
+def test_forked_process_starts_its_own_workers(three: None) -> None:
     threads.parallel_for(lambda start, stop: None, 3, 1)
     child = os.fork()
     if child == 0:
@@ -159,7 +159,7 @@ def test_a_forked_process_starts_its_own(three: None) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_scratch_is_used_again_but_not_twice_at_once() -> None:
+def test_workspace_is_reused_but_not_twice_at_once() -> None:
     with workspace(8, np.dtype(np.float32)) as first, workspace(8, np.dtype(np.float64)) as second:
         assert not np.shares_memory(first, second)
         address = first.ctypes.data

@@ -12,7 +12,7 @@ import tensorflow_lite_clone as tlc
 from examples.cifar.models import resnet20
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 from tensorflow_lite_clone.storage import LazyStorage
 from tests.cuda.programs import host, labels, tensor
 

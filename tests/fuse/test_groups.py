@@ -10,10 +10,10 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.backends.numpy.formulas import CpuTarget
-from tensorflow_lite_clone.backends.numpy.tiles import Chain
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.fuse.groups import Group, Item, Joined, groups_of
 from tensorflow_lite_clone.fuse.symbol import Symbol, operands_of
+from tests.tensor.test_compile_chains import chains_of
 
 
 class Named(Item):
@@ -83,12 +83,9 @@ def chained(monkeypatch: pytest.MonkeyPatch) -> Any:
             x = tlc.tensor(np.random.default_rng(seed).standard_normal((6, 4)))
             one, other = compiled(x.clone()), function(x.clone())
             assert one.numpy().tobytes() == other.numpy().tobytes()
-        (site,) = compiled._sites.values()
-        (form,) = site.forms
-        chains: list[Chain] = form._graph.program.chains
         return [
             [line.split("(")[0].split()[-1] for line in chain.text.splitlines()[1:]]
-            for chain in chains
+            for chain in chains_of(compiled)
         ]
 
     return run

@@ -34,8 +34,10 @@ LAYERS: list[set[str]] = [
     {"tensor"},
     {"autograd"},
     {"ops"},
-    {"array_api", "_bind"},
+    {"array_api", "_bind", "autograd.graph", "autograd.levels"},
     {
+        "autograd.forward_ad",
+        "autograd.functional",
         "fft",
         "functional",
         "linalg",

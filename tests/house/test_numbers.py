@@ -20,6 +20,8 @@ BOUNDS = {
     "containers that other rooms fill in": 19,
     "modules of names outside compat/": 14,
     "files in ops/ itself": 14,
+    "private imports of tests": 72,
+    "patches of internals by tests": 99,
     "lines of the package": 176_000,
     "lines of the core": 13_300,
 }

@@ -105,7 +105,7 @@ def compare(
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("width", [1, 8, 20, 32, 40, 64, 72, 96, 100, 128])
-def test_head_sizes(width: int, causal: bool, dtype: str) -> None:
+def test_attention_of_any_head_size_matches_generic(width: int, causal: bool, dtype: str) -> None:
     compare((2, 2, 70, 75, width, width), dtype, causal=causal)
 
 
@@ -116,7 +116,9 @@ def test_head_sizes(width: int, causal: bool, dtype: str) -> None:
     [(1, 1), (1, 70), (70, 1), (15, 16), (17, 33), (63, 64), (64, 64), (65, 63), (128, 128),
      (129, 127), (200, 40), (40, 200), (64, 192), (300, 310)],
 )  # fmt: skip
-def test_lengths(lengths: tuple[int, int], causal: bool, dtype: str) -> None:
+def test_attention_of_any_length_matches_generic(
+    lengths: tuple[int, int], causal: bool, dtype: str
+) -> None:
     compare((1, 2, *lengths, 64, 64), dtype, causal=causal)
     compare((1, 1, *lengths, 32, 48), dtype, causal=causal)
 
@@ -142,7 +144,9 @@ def masks(kind: str, b: int, h: int, rows: int, columns: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", ["keep", "padding", "transposed", "add", "row"])
 @pytest.mark.parametrize("sizes", [(2, 3, 9, 8), (1, 2, 130, 65)])
 @pytest.mark.parametrize("width", [16, 64, 128])
-def test_masks(width: int, sizes: tuple[int, ...], kind: str, dtype: str) -> None:
+def test_attention_with_masks_matches_generic(
+    width: int, sizes: tuple[int, ...], kind: str, dtype: str
+) -> None:
     floating = kind in ("add", "row")
     compare(
         (*sizes, width, width), dtype, mask=masks(kind, *sizes),
@@ -154,7 +158,7 @@ def test_masks(width: int, sizes: tuple[int, ...], kind: str, dtype: str) -> Non
 @pytest.mark.parametrize(
     "layout", ["heads", "packed", "offset", "sliced", "transposed", "expanded"]
 )
-def test_layouts(layout: str, dtype: str) -> None:
+def test_attention_of_strided_operands_matches_generic(layout: str, dtype: str) -> None:
     out, _, gq, gk, gv, _ = compare((2, 3, 70, 40, 64, 64), dtype, layout=layout, causal=True)
     if layout in ("heads", "packed"):  # so that merging the heads again copies nothing
         for x in (out, gq, gk, gv):
@@ -165,7 +169,7 @@ def test_layouts(layout: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("groups", [2, 3, 6])
-def test_shared_heads(groups: int, dtype: str) -> None:
+def test_attention_with_grouped_heads_matches_generic(groups: int, dtype: str) -> None:
     for causal in (False, True):
         compare((2, 6, 70, 90, 64, 32), dtype, groups=groups, causal=causal, layout="heads")
     keep = masks("transposed", 2, 6, 33, 20)
@@ -175,7 +179,7 @@ def test_shared_heads(groups: int, dtype: str) -> None:
 @pytest.mark.parametrize(
     "needs", [(True, False, False, False), (False, True, False, False), (False, False, True, True)]
 )
-def test_needs(needs: tuple[bool, ...]) -> None:
+def test_attention_gradients_are_only_those_needed(needs: tuple[bool, ...]) -> None:
     compare((1, 2, 20, 30, 16, 16), "float32", mask=draw(20, 30, seed=9), needs=needs)
 
 
@@ -183,27 +187,31 @@ def test_needs(needs: tuple[bool, ...]) -> None:
 @pytest.mark.parametrize(
     "needs", [(True, False, False, False), (False, True, False, False), (False, False, True, False)]
 )
-def test_needs_of_long_rows(needs: tuple[bool, ...], dtype: str) -> None:
+def test_attention_gradients_of_long_rows_are_only_those_needed(
+    needs: tuple[bool, ...], dtype: str
+) -> None:
     compare((1, 2, 150, 170, 64, 64), dtype, needs=needs)
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_a_negative_scale(dtype: str) -> None:
+def test_attention_with_negative_scale_matches_generic(dtype: str) -> None:
     compare((1, 2, 70, 80, 64, 64), dtype, scale=-0.2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("width", [64, 128])
-def test_sections_of_heads(width: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_in_sections_of_heads_matches_generic(
+    width: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More heads than work at a time, and no whole number of sections."""
-    from tensorflow_lite_clone.backends.cupy import attention_hopper
+    from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
-    monkeypatch.setattr(attention_hopper, "CACHED", 1 << 20)
+    monkeypatch.setattr(tuning, "attention_l2_bytes", 1 << 20)
     compare((2, 9, 300, 280, width, width), dtype, causal=True, layout="heads")
 
 
 @pytest.mark.parametrize("scale", [-0.3, 0.3])
-def test_other_ranks_and_broadcasting(scale: float) -> None:
+def test_attention_of_other_ranks_broadcasts(scale: float) -> None:
     from tensorflow_lite_clone import backends
 
     shapes: list[list[tuple[int, ...]]] = [
@@ -270,7 +278,7 @@ def errors_of_single_precision(
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("width", [32, 64, 128])
 @pytest.mark.parametrize("name", MAGNITUDES)
-def test_single_precision(name: str, width: int, causal: bool) -> None:
+def test_attention_in_float32_matches_generic(name: str, width: int, causal: bool) -> None:
     """Products on tensor cores are as exact as single precision, and so are their long sums."""
     size, value_size, rows, allowed = MAGNITUDES[name]
     q, k, v, g = (draw(1, 2, rows, width, seed=i) for i in range(4))
@@ -280,7 +288,7 @@ def test_single_precision(name: str, width: int, causal: bool) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("width", [64, 128])
-def test_single_precision_of_rows_of_any_length(width: int, causal: bool) -> None:
+def test_attention_in_float32_of_any_length_matches_generic(width: int, causal: bool) -> None:
     """Neighbouring rows 2^12 times as long as others, and a tile 2^30 times shorter than others."""
     rng = np.random.default_rng(7)
     q, k, v, g = (draw(1, 2, 330, width, seed=i) for i in range(4))
@@ -294,14 +302,14 @@ def test_single_precision_of_rows_of_any_length(width: int, causal: bool) -> Non
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_single_precision_of_zeros(causal: bool) -> None:
+def test_attention_in_float32_of_zeros_is_zero(causal: bool) -> None:
     """No weight is NaN where scores are too small for single precision."""
     q, v, g = (draw(1, 2, 150, 64, seed=i) for i in range(3))
     errors = errors_of_single_precision(1e-40 * q, 1e-30 * q, v, g, causal)
     assert max(errors[name] for name in ("out", "lse", "gv")) <= 2e-6, errors
 
 
-def test_single_precision_beside_nan() -> None:
+def test_attention_in_float32_keeps_nan_in_its_rows() -> None:
     """A row that is no number touches only what it is multiplied with."""
     q, k, v = (on_device(draw(1, 1, 200, 64, seed=i), "float32") for i in range(3))
     options: dict[str, Any] = {"scale": 0.125, "causal": True, "groups": 1}
@@ -316,7 +324,7 @@ def test_single_precision_beside_nan() -> None:
         np.testing.assert_allclose(x[0, 0, others].get(), y[0, 0, others].get(), atol=1e-6)
 
 
-def test_rounded_to_tf32() -> None:
+def test_attention_with_tf32_allowed_is_rounded() -> None:
     flags.matmul_allow_tf32 = True
     try:
         for causal in (False, True):
@@ -327,7 +335,7 @@ def test_rounded_to_tf32() -> None:
 
 
 @pytest.mark.parametrize("dtype", ALL)
-def test_twice_gives_the_same_bits(dtype: str) -> None:
+def test_attention_called_twice_gives_the_same_bits(dtype: str) -> None:
     first, second = (compare((2, 3, 200, 210, 64, 64), dtype, causal=True) for _ in range(2))
     for x, y in zip(first[:5], second[:5], strict=True):
         assert bool((x.view(np.uint8) == y.view(np.uint8)).all())
@@ -336,7 +344,7 @@ def test_twice_gives_the_same_bits(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ALL)
 @pytest.mark.parametrize("variant", ["none", "causal", "keep", "add", "shared"])
 @pytest.mark.parametrize("width", [32, 64, 128])
-def test_dropout(width: int, variant: str, dtype: str) -> None:
+def test_attention_dropout_matches_its_mask(width: int, variant: str, dtype: str) -> None:
     from tensorflow_lite_clone import backends
     from tensorflow_lite_clone.ops.nn import attention as module
 
@@ -377,7 +385,7 @@ def test_dropout(width: int, variant: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("p", [0.0, 0.4])
-def test_second_gradients(p: float) -> None:
+def test_attention_second_gradients_match_generic(p: float) -> None:
     """Through the public function, against differences of first gradients."""
     attention = tlc.nn.functional.scaled_dot_product_attention
     values = [draw(1, 2, 9, 8, seed=i).astype(np.float32) for i in range(3)]
@@ -397,7 +405,7 @@ def test_second_gradients(p: float) -> None:
     np.testing.assert_allclose(second.cpu().numpy(), expected, atol=2e-3)
 
 
-def test_declines() -> None:
+def test_attention_declines_unsupported_calls() -> None:
     q = on_device(draw(1, 1, 4, 8), "float64")
     options: dict[str, Any] = {"scale": 1.0, "causal": False, "groups": 1}
     assert run_override("attention", [q, q, q, None], options) is NotImplemented

@@ -68,7 +68,7 @@ def rows(folder: Path) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in lines if re.match(r"\| \d", line)]
 
 
-def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
+def test_capture_log_writes_a_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
     x, row = given(*range(6)).reshape(2, 3), given(1, 2, 3)
     more, sine = waiting(lambda F, x, y: x + y), waiting(lambda F, x: F.sin(x))
     double = in_place(lambda F, x: x * 2)
@@ -100,7 +100,7 @@ def test_the_table_and_its_files(made: Any, chain: Any, tmp_path: Path) -> None:
     assert (tmp_path / "graph_1.dot").read_text() == "digraph {}"
 
 
-def test_equal_kernels_are_written_and_measured_once(
+def test_capture_log_writes_and_measures_equal_kernels_once(
     made: Any, chain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     measured: list[Any] = []
@@ -119,7 +119,7 @@ def test_equal_kernels_are_written_and_measured_once(
     assert [benchmark.bytes_of(step) for step in measured] == [16, 24]
 
 
-def test_other_threads_and_eager_kernels_are_left_out(
+def test_capture_log_leaves_out_other_threads_and_eager_kernels(
     made: Any, chain: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with made:
@@ -132,7 +132,7 @@ def test_other_threads_and_eager_kernels_are_left_out(
     assert rows(tmp_path) == []
 
 
-def test_bytes_count_what_is_there() -> None:
+def test_layout_bytes_count_repeated_elements_once() -> None:
     f32 = np.dtype(np.float32)
     assert benchmark.ArrayLayout((4, 3), (0, 4), f32, 0).bytes == 12
     assert benchmark.ArrayLayout((), (), f32, 0).bytes == 4

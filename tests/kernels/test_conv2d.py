@@ -57,7 +57,7 @@ def without_hopper(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cupy")
     from tensorflow_lite_clone.backends.cupy import convolution_hopper
 
-    monkeypatch.setattr(convolution_hopper, "serves", lambda *_: False)
+    monkeypatch.setattr(convolution_hopper, "is_supported", lambda *_: False)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -102,7 +102,7 @@ def physical(arrays: list, *layouts: str) -> list:
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_geometries(geometry: tuple) -> None:
+def test_conv2d_of_any_geometry_matches_generic(geometry: tuple) -> None:
     for name, arrays, parameters in calls(geometry):
         compare(name, arrays, parameters)
         if len(geometry[3]) == 2:
@@ -116,19 +116,19 @@ def test_conv2d_without_bias() -> None:
 
 @pytest.mark.parametrize("first", LAYOUTS)
 @pytest.mark.parametrize("second", LAYOUTS)
-def test_layouts(first: str, second: str) -> None:
+def test_conv2d_of_any_layout_matches_generic(first: str, second: str) -> None:
     geometry = (2, 8, 16, (8, 8), (4, 4), (2, 2), (1, 1), (1, 1), 1)
     for name, arrays, parameters in calls(geometry):
         compare(name, arrays, parameters, ("float32", "float16"), (first, second))
 
 
-def test_expanded_operands() -> None:
+def test_conv2d_of_expanded_operands_matches_generic() -> None:
     for name, arrays, parameters in calls(GEOMETRIES[3]):
         compare(name, arrays, parameters, ("float32",), ("expanded", "expanded"))
 
 
 @pytest.mark.parametrize("last", [(False, False), (True, False), (False, True), (True, True)])
-def test_results_are_channels_last_where_an_operand_is(last: tuple) -> None:
+def test_conv2d_result_is_channels_last_where_an_operand_is(last: tuple) -> None:
     layouts = ["channels_last" if kind else "contiguous" for kind in last]
     for name, arrays, parameters in calls((2, 8, 12, (6, 5), (3, 3), (1, 1), (1, 1), (1, 1), 1)):
         given = [on_device(a, "float32") for a in physical(arrays, *layouts)]
@@ -177,14 +177,18 @@ def each_tile(names: tuple, dtypes: tuple) -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_tiles(forget: None, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_conv2d_with_every_tile_matches_generic(
+    forget: None, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     double = DOUBLE_TILES[number % 2]
     force(monkeypatch, _TENSOR=TILES[number], _PLAIN=PLAIN_TILES[number], _DOUBLE=double)
     each_tile(("conv", "conv_backward_input"), ALL)
 
 
 @pytest.mark.parametrize("number", range(3))
-def test_weight_tiles(forget: None, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_conv2d_weight_gradient_with_every_tile_matches_generic(
+    forget: None, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     double = DOUBLE_WEIGHT_TILES[number % 2]
     force(
         monkeypatch, _WEIGHT_TENSOR=WEIGHT_TILES[number], _WEIGHT_PLAIN=PLAIN_WEIGHT_TILES[number],
@@ -194,7 +198,9 @@ def test_weight_tiles(forget: None, monkeypatch: pytest.MonkeyPatch, number: int
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_tf32_tiles(forget: None, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_conv2d_tf32_tiles_match_generic(
+    forget: None, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     force(monkeypatch, _TENSOR=TILES[number], _WEIGHT_TENSOR=WEIGHT_TILES[number % 3])
     for geometry in LARGE:
         assert_tf32(geometry, "contiguous")
@@ -202,7 +208,7 @@ def test_tf32_tiles(forget: None, monkeypatch: pytest.MonkeyPatch, number: int) 
 
 
 @pytest.mark.parametrize("splits_of", [(16, 16, 16, 32), (8, 3, 16, 32), (300, 4, 4, 5)])
-def test_sums_over_many_pixels_are_split(splits_of: tuple) -> None:
+def test_conv2d_weight_gradient_over_many_pixels_is_split(splits_of: tuple) -> None:
     n, c, o, size = splits_of
     geometry = (n, c, o, (size, size), (3, 3), (1, 1), (1, 1), (1, 1), 1)
     name, arrays, parameters = calls(geometry)[2]
@@ -244,13 +250,13 @@ def assert_tf32(geometry: tuple, layout: str) -> float:
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_tf32(geometry: tuple) -> None:
+def test_conv2d_with_tf32_allowed_is_rounded(geometry: tuple) -> None:
     assert_tf32(geometry, "contiguous")
     if len(geometry[3]) == 2:
         assert_tf32(geometry, "channels_last")
 
 
-def test_the_flag_is_read_at_each_call() -> None:
+def test_conv2d_reads_the_tf32_flag_at_each_call() -> None:
     _, arrays, parameters = calls(GEOMETRIES[2])[0]
     exact = run("conv", arrays, parameters)
     flags.cudnn_allow_tf32 = True
@@ -259,7 +265,7 @@ def test_the_flag_is_read_at_each_call() -> None:
     assert 2.0**-16 < difference < 2.0**-8
 
 
-def test_nan_and_infinity_pass_tf32() -> None:
+def test_conv2d_with_tf32_keeps_nan_and_infinity() -> None:
     flags.cudnn_allow_tf32 = True
     name, (x, w, b), parameters = calls(GEOMETRIES[0])[0]
     x[0, 0, 3, 3], x[1, 0, 3, 3] = np.nan, np.inf
@@ -270,7 +276,7 @@ def test_nan_and_infinity_pass_tf32() -> None:
 
 
 @pytest.mark.parametrize("allowed", [False, True])
-def test_results_are_the_same_bits_each_time(allowed: bool) -> None:
+def test_conv2d_called_twice_gives_the_same_bits(allowed: bool) -> None:
     flags.cudnn_allow_tf32 = allowed
     for name, arrays, parameters in calls((8, 16, 32, (32, 32), (3, 3), (1, 1), (1, 1), (1, 1), 1)):
         for dtype in ("float32", "bfloat16"):
@@ -280,7 +286,7 @@ def test_results_are_the_same_bits_each_time(allowed: bool) -> None:
             assert all(bool((first == other).all()) for other in others), (name, dtype)
 
 
-def test_output_padding() -> None:
+def test_conv2d_transposed_with_output_padding_matches_generic() -> None:
     """A transposed convolution's size that no window reaches is filled with zeros."""
     w, g = normal(4, 6, 2, 2), normal(2, 4, 3, 3)
     parameters = {"size": (12, 13), "stride": (4, 4), "padding": (0, 0), "dilation": (1, 1)}
@@ -296,7 +302,7 @@ def test_output_padding() -> None:
         ([normal(0, 3, 4, 4), normal(3, 3, 1, 1), None], 2),
     ],
 )
-def test_declined(arrays: list, size: int) -> None:
+def test_conv2d_declines_unsupported_operands(arrays: list, size: int) -> None:
     parameters = {"stride": (1,) * size, "padding": (0,) * size, "dilation": (1,) * size}
     result = run("conv", arrays, {**parameters, "groups": 1})
     assert result is NotImplemented

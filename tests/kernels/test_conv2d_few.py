@@ -50,7 +50,7 @@ def rounded() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_geometries(launched: list, geometry: tuple) -> None:
+def test_conv2d_of_few_channels_matches_generic(launched: list, geometry: tuple) -> None:
     name, arrays, parameters = calls(geometry)[0]
     for layout in ("contiguous", "channels_last", "transposed", "offset", "expanded"):
         compare(name, arrays, parameters, HALF, (layout, "contiguous"))
@@ -60,7 +60,7 @@ def test_geometries(launched: list, geometry: tuple) -> None:
     assert launched.count("conv2d_few") == 6 * len(HALF) + 1
 
 
-def test_more_pixels_than_blocks_take_at_once(launched: list) -> None:
+def test_conv2d_of_few_channels_loops_over_many_pixels(launched: list) -> None:
     geometry = (48, 3, 16, (32, 40), (3, 3), (1, 1), (1, 1), (1, 1), 1)
     compare(*calls(geometry)[0], HALF)
     assert launched.count("conv2d_few") == len(HALF)
@@ -84,7 +84,7 @@ def cast(x: Any, dtype: Any) -> Any:
     (64, 64, 3, 3), (5, 8, 3, 3), (3, 200, 2, 2), (7, 24, 5, 1), (40, 16, 1, 7),
 ])  # fmt: skip
 @pytest.mark.parametrize("name", HALF)
-def test_casts_lay_the_channels_last(shape: tuple, name: str) -> None:
+def test_conv2d_weight_casts_are_channels_last(shape: tuple, name: str) -> None:
     x = on_device(normal(*shape), "float32")
     y = cast(x, getattr(dtypes, name))
     expected = on_device(x.get(), name)
@@ -96,13 +96,13 @@ def test_casts_lay_the_channels_last(shape: tuple, name: str) -> None:
 @pytest.mark.parametrize("shape", [
     (8, 8, 1, 1), (8, 12, 3, 3), (8, 8, 3), (8, 8, 9, 9), (8, 0, 3, 3), (0, 8, 3, 3),
 ])  # fmt: skip
-def test_other_weights_are_cast_as_ever(shape: tuple) -> None:
+def test_conv2d_weight_casts_of_other_shapes_are_declined(shape: tuple) -> None:
     assert cast(on_device(normal(*shape), "float32"), dtypes.float16) is NotImplemented
 
 
 @pytest.mark.parametrize("name", ["float32", *HALF])
 @pytest.mark.parametrize("shape", [(64, 64, 3, 3), (5, 8, 3, 3), (3, 200, 2, 2), (72, 40, 5, 5)])
-def test_weights_by_taps(name: str, shape: tuple) -> None:
+def test_conv2d_weights_by_taps_match_a_transpose(name: str, shape: tuple) -> None:
     import cupy
 
     from tensorflow_lite_clone.backends.cupy.convolution_layout import to_krsc
@@ -114,7 +114,7 @@ def test_weights_by_taps(name: str, shape: tuple) -> None:
     assert bool((y == x).all())
 
 
-def test_autocast_copies_no_weights(launched: list) -> None:
+def test_conv2d_under_autocast_copies_no_weights(launched: list) -> None:
     layer = tlc.nn.Conv2d(32, 32, 3, padding=1, bias=False, device="cuda")
     x = tlc.randn(4, 32, 12, 12, device="cuda", requires_grad=True)
     with tlc.autocast("cuda", tlc.bfloat16):

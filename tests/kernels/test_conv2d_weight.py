@@ -153,20 +153,28 @@ class TestOnAGpu:
 
     @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
     @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-    def test_geometries(self, alone: None, geometry: tuple, layout: str) -> None:
+    def test_weight_gradient_of_any_geometry_matches_generic(
+        self, alone: None, geometry: tuple, layout: str
+    ) -> None:
         assert_good(geometry, layout)
 
     @pytest.mark.parametrize("geometry", [*LARGE, *MARGINS], ids=str)
-    def test_products_of_warpgroups(self, warpgroups: None, geometry: tuple) -> None:
+    def test_weight_gradient_by_warpgroups_matches_generic(
+        self, warpgroups: None, geometry: tuple
+    ) -> None:
         assert_good(geometry, "channels_last")
 
     @pytest.mark.parametrize("geometry", SHORTCUTS, ids=str)
     @pytest.mark.parametrize("layout", ["contiguous", "channels_last"])
-    def test_shortcuts(self, warpgroups: None, geometry: tuple, layout: str) -> None:
+    def test_weight_gradient_of_shortcuts_matches_generic(
+        self, warpgroups: None, geometry: tuple, layout: str
+    ) -> None:
         assert_good(geometry, layout)
 
     @pytest.mark.parametrize("axis", [0, 2, 3])
-    def test_a_gradient_that_is_expanded(self, alone: None, axis: int) -> None:
+    def test_weight_gradient_of_expanded_upstream_matches_generic(
+        self, alone: None, axis: int
+    ) -> None:
         import cupy
 
         arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
@@ -176,7 +184,7 @@ class TestOnAGpu:
         np.testing.assert_array_equal(mine.get(), other.get())
 
     @pytest.mark.parametrize("geometry", LARGE, ids=str)
-    def test_products_of_warps(
+    def test_weight_gradient_by_warps_matches_generic(
         self, alone: None, monkeypatch: pytest.MonkeyPatch, geometry: tuple
     ) -> None:
         monkeypatch.setattr(hopper(), "plan", lambda *sizes: None)
@@ -184,7 +192,7 @@ class TestOnAGpu:
 
     @pytest.mark.parametrize("number", range(3))
     @pytest.mark.parametrize("geometry", [GEOMETRIES[3], GEOMETRIES[8]], ids=str)
-    def test_tiles(
+    def test_weight_gradient_with_every_tile_matches_generic(
         self, alone: None, monkeypatch: pytest.MonkeyPatch, geometry: tuple, number: int
     ) -> None:
         module = window()
@@ -197,7 +205,9 @@ class TestOnAGpu:
             module.plan.cache_clear()
 
     @pytest.mark.parametrize("axes", [(0,), (2, 3), (0, 2, 3)], ids=str)
-    def test_axes_that_run_backwards(self, alone: None, axes: tuple) -> None:
+    def test_weight_gradient_of_reversed_axes_matches_generic(
+        self, alone: None, axes: tuple
+    ) -> None:
         import cupy
 
         arrays, parameters = call((66, 64, 64, (8, 8), 1, (1, 1)))
@@ -208,7 +218,9 @@ class TestOnAGpu:
         np.testing.assert_array_equal(mine.get(), other.get())
 
     @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-    def test_results_are_the_same_bits_each_time(self, alone: None, dtype: str) -> None:
+    def test_weight_gradient_called_twice_gives_the_same_bits(
+        self, alone: None, dtype: str
+    ) -> None:
         arrays, parameters = call((128, 64, 64, (16, 16), 1, (1, 1)))
         given = [on_device(a, dtype) for a in physical(arrays, "channels_last")]
         first, *others = [run_override(NAME, given, parameters).tobytes() for _ in range(4)]
@@ -217,7 +229,7 @@ class TestOnAGpu:
 
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("itemsize", [2, 4])
-def test_slots_hold_the_rows_a_set_meets(stride: int, itemsize: int) -> None:
+def test_weight_gradient_slots_hold_the_rows_of_a_set(stride: int, itemsize: int) -> None:
     module, runs = window(), 32 // itemsize
     for height in range(1, 41):
         most = 0
@@ -233,7 +245,7 @@ def test_slots_hold_the_rows_a_set_meets(stride: int, itemsize: int) -> None:
             assert most <= made.slots <= most + stride - 1
 
 
-def test_few_rows_are_left_to_the_other_kernels() -> None:
+def test_weight_gradient_of_few_rows_uses_other_kernels() -> None:
     assert window().plan(64, 64, 16, 4, 1, 4, 132, 232448) is None
     assert window().plan(8, 64, 4096, 32, 1, 4, 132, 232448) is None
     assert hopper().plan(64, 64, 4, 4, 4, 3, 1, 4, 132, 232448) is None
@@ -241,7 +253,9 @@ def test_few_rows_are_left_to_the_other_kernels() -> None:
 
 @pytest.mark.parametrize("taps, stride", [(3, 1), (3, 2), (1, 2)])
 @pytest.mark.parametrize("itemsize", [2, 4])
-def test_blocks_cover_the_pixels_and_fit(taps: int, stride: int, itemsize: int) -> None:
+def test_weight_gradient_blocks_cover_the_pixels_and_fit(
+    taps: int, stride: int, itemsize: int
+) -> None:
     resident, shared = 2 if taps == 1 else 1, 232448  # blocks of a multiprocessor; bytes
     for height in range(1, 40, 3):
         for width in range(1, 40, 4):
@@ -256,7 +270,7 @@ def test_blocks_cover_the_pixels_and_fit(taps: int, stride: int, itemsize: int) 
             assert (made.stages * made.stage + 2048) * resident <= shared
 
 
-def test_a_device_with_less_shared_memory_takes_a_smaller_tile() -> None:
+def test_weight_gradient_with_less_shared_memory_uses_smaller_tiles() -> None:
     plan = window().plan
     for stride, itemsize in ((1, 4), (1, 2), (2, 4), (2, 2)):
         given = 64, 64, 128 * 32, 32, stride, itemsize, 108

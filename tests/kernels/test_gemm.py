@@ -13,6 +13,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 from tensorflow_lite_clone.backends.cupy import cublaslt as lt  # noqa: E402
 from tensorflow_lite_clone.backends.cupy import gemm, gemm_plan  # noqa: E402
+from tensorflow_lite_clone.backends.cupy.tuning import tuning  # noqa: E402
 from tensorflow_lite_clone.core.flags import flags  # noqa: E402
 from tests.kernels.gpu import Laid, check, needs_gpu  # noqa: E402
 from tests.kernels.host_blas import CUPY, Model, gelu, gelu_slope, on_host  # noqa: E402
@@ -95,7 +96,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-def test_descriptors(model: Model, shapes: tuple) -> None:
+def test_gemm_of_any_layout_matches_numpy(model: Model, shapes: tuple) -> None:
     for a, b, dtype in itertools.product(LAYOUTS, LAYOUTS, (np.float64, BFLOAT16, np.complex64)):
         x = on_host(physical(drawn(shapes[0], dtype), a))
         y = on_host(physical(drawn(shapes[1], dtype, 1), b))
@@ -152,14 +153,14 @@ def compute_epilogues(shapes: tuple, dtype: Any, make: Any) -> None:
 
 @pytest.mark.parametrize("shapes", MATRICES + BATCHES, ids=str)
 @pytest.mark.parametrize("fused", [True, False])
-def test_epilogues(model: Model, shapes: tuple, fused: bool) -> None:
+def test_gemm_epilogues_match_numpy(model: Model, shapes: tuple, fused: bool) -> None:
     if not fused:
         model.supported = lambda epilogue: epilogue == lt.EPILOGUE_DEFAULT
     for dtype in (np.float64, np.float32):
         compute_epilogues(shapes, dtype, on_host)
 
 
-def test_a_plan_is_made_once(model: Model) -> None:
+def test_gemm_plan_of_equal_shapes_is_made_once(model: Model) -> None:
     x, y = on_host(drawn((4, 6), np.float32)), on_host(drawn((6, 5), np.float32))
     for _ in range(3):
         gemm.matmul(x, y)
@@ -168,15 +169,17 @@ def test_a_plan_is_made_once(model: Model) -> None:
     assert aligned == 1 and len(gemm.plans) == 2 and model.calls == 4
 
 
-def test_plans_are_forgotten(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plan, "MOST_PLANS", 3)
+def test_gemm_plan_cache_at_its_limit_is_cleared(
+    model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuning, "gemm_plans", 3)
     for n in range(1, 9):
         gemm.matmul(on_host(drawn((n, 3), np.float32)), on_host(drawn((3, 2), np.float32)))
     assert len(gemm.plans) == 3
 
 
-def test_large_batches(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gemm_plan, "MOST_MATRICES", 3)
+def test_gemm_of_large_batches_is_split(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "gemm_matrices", 3)
     for shapes in (((7, 2, 5), (7, 5, 3)), ((6, 2, 5), (6, 5, 1)), ((2, 5), (4, 5, 3))):
         gemm.plans.clear()
         x, y, bias, addend, z = pairs(shapes, np.float64, on_host)
@@ -186,7 +189,7 @@ def test_large_batches(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
         near(gemm.matmul(x, y, bias=bias, addend=addend, alpha=2.0), 2 * z + bias + addend)
 
 
-def test_failures(model: Model) -> None:
+def test_gemm_failures_raise(model: Model) -> None:
     x, y = on_host(drawn((4, 6), np.float32)), on_host(drawn((6, 5), np.float32))
     gemm_plan.device_state(0).launch = lambda *args: lt.NOT_SUPPORTED
     for _ in range(2):
@@ -203,7 +206,7 @@ def test_failures(model: Model) -> None:
         gemm.matmul(on_host(drawn((2, 4, 6), "f4")), on_host(drawn((3, 6, 5), "f4")))
 
 
-def test_other_dtypes(model: Model) -> None:
+def test_gemm_of_other_dtypes_matches_numpy(model: Model) -> None:
     x, y = on_host(np.arange(6).reshape(2, 3)), on_host(np.arange(12).reshape(3, 4))
     np.testing.assert_array_equal(gemm.matmul(x, y), np.matmul(x, y))
     mixed = gemm.matmul(x.astype(np.float32), y.astype(np.float64))
@@ -215,7 +218,7 @@ def test_other_dtypes(model: Model) -> None:
 
 @on_gpu
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_products(dtype: Any) -> None:
+def test_gemm_products_match_numpy(dtype: Any) -> None:
     for shapes in SHAPES:
         for a, b in [(a, "plain") for a in LAYOUTS] + [("plain", b) for b in LAYOUTS]:
             x = physical(cupy.asarray(drawn(shapes[0], dtype)), a)
@@ -228,7 +231,7 @@ def test_products(dtype: Any) -> None:
 @on_gpu
 @pytest.mark.parametrize("dtype", DTYPES[:4], ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("m, n, k", [(128, 256, 64), (129, 130, 131), (1, 513, 40), (512, 1, 300)])
-def test_larger_products(m: int, n: int, k: int, dtype: Any) -> None:
+def test_gemm_of_larger_matrices_matches_numpy(m: int, n: int, k: int, dtype: Any) -> None:
     for a, b in itertools.product(("plain", "transposed", "wide"), repeat=2):
         x = physical(cupy.asarray(drawn((m, k), dtype)), a)
         y = physical(cupy.asarray(drawn((k, n), dtype, 1)), b)
@@ -238,13 +241,13 @@ def test_larger_products(m: int, n: int, k: int, dtype: Any) -> None:
 @on_gpu
 @pytest.mark.parametrize("dtype", DTYPES[:4], ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("shapes", [*MATRICES, *BATCHES, ((64, 128), (128, 256))], ids=str)
-def test_fused(shapes: tuple, dtype: Any) -> None:
+def test_gemm_with_fused_epilogue_matches_numpy(shapes: tuple, dtype: Any) -> None:
     compute_epilogues(shapes, dtype, cupy.asarray)
 
 
 @on_gpu
 @pytest.mark.parametrize("dtype", (np.float32, np.float16))
-def test_many_matrices(dtype: Any) -> None:
+def test_gemm_of_many_matrices_matches_numpy(dtype: Any) -> None:
     x, y = (cupy.asarray(drawn((70000, 3, 3), dtype, i)) for i in range(2))
     near(gemm.matmul(x, y), np.matmul(exact(x), exact(y)))
     near(gemm.matmul(x, y[0, 0][:, None]), np.matmul(exact(x), exact(y[0, 0])[:, None]))
@@ -252,7 +255,7 @@ def test_many_matrices(dtype: Any) -> None:
 
 
 @on_gpu
-def test_unaligned() -> None:
+def test_gemm_of_unaligned_operands_matches_numpy() -> None:
     for dtype, start in itertools.product(DTYPES[:4], (1, 2, 4)):
         room = cupy.asarray(drawn((4096,), dtype))
         x, y = room[start : start + 24 * 16].reshape(24, 16), room[1024 : 1024 + 16 * 32]
@@ -263,7 +266,7 @@ def test_unaligned() -> None:
 
 
 @on_gpu
-def test_out_dtype() -> None:
+def test_gemm_with_out_dtype_gives_that_dtype() -> None:
     for dtype in (np.float16, BFLOAT16):
         x, y = (cupy.asarray(drawn((32, 32), dtype, i)) for i in range(2))
         z = gemm.matmul(x, y, out_dtype=np.float32)
@@ -272,7 +275,7 @@ def test_out_dtype() -> None:
 
 
 @on_gpu
-def test_tf32_only_when_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gemm_uses_tf32_only_when_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = (cupy.asarray(drawn((256, 256), np.float32, i)) for i in range(2))
     wanted = exact(x) @ exact(y)
     error = lambda: np.abs(exact(gemm.matmul(x, y)) - wanted).max()
@@ -283,7 +286,7 @@ def test_tf32_only_when_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @on_gpu
-def test_two_byte_sums_are_kept_in_float32() -> None:
+def test_gemm_of_two_byte_floats_sums_in_float32() -> None:
     x = cupy.ones((1, 8192), np.float16)
     assert float(gemm.matmul(x, x.T)[0, 0]) == 8192
     x[...] = 0.1
@@ -291,7 +294,7 @@ def test_two_byte_sums_are_kept_in_float32() -> None:
 
 
 @on_gpu
-def test_capture() -> None:
+def test_gemm_in_a_captured_graph_is_replayed() -> None:
     stream = cupy.cuda.Stream(non_blocking=True)
     x, y = (cupy.asarray(drawn((64, 64), np.float32, i)) for i in range(2))
     bias = cupy.asarray(drawn((64,), np.float32, 2))
@@ -311,7 +314,7 @@ def test_capture() -> None:
 
 
 @on_gpu
-def test_two_streams() -> None:
+def test_gemm_on_two_streams_keeps_workspaces_apart() -> None:
     x, y = (cupy.asarray(drawn((256, 256), np.float32, i)) for i in range(2))
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
     cupy.cuda.Device().synchronize()
@@ -331,7 +334,7 @@ A, B, BATCH = (ROWS.standard_normal(shape) for shape in ((5, 7), (7, 9), (3, 5, 
 
 @on_gpu
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "sliced", "offset"])
-def test_overrides(layout: str) -> None:
+def test_gemm_overrides_match_generic_ops(layout: str) -> None:
     x, y = Laid(A, layout), Laid(B, layout)
     check("mm", (x, y), {})
     check("mm", (Laid(BATCH, layout), y), {})

@@ -76,7 +76,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list]:
         yield done
 
 
-def test_memory_is_taken_and_kernels_are_launched_again(launched: list) -> None:
+def test_cached_launch_takes_memory_and_launches_kernels(launched: list) -> None:
     kernel, calls = Played(), []
 
     @launch_cache.cached_launches
@@ -107,7 +107,7 @@ def test_memory_is_taken_and_kernels_are_launched_again(launched: list) -> None:
     assert len(calls) == 6
 
 
-def test_a_watched_launch_is_the_launchers(launched: list) -> None:
+def test_traced_launch_gives_the_launchers_result(launched: list) -> None:
     kernel, calls = Played(), []
 
     @launch_cache.cached_launches
@@ -130,7 +130,7 @@ def test_a_watched_launch_is_the_launchers(launched: list) -> None:
     assert (len(calls), len(launched)) == (3, 1)
 
 
-def test_a_launcher_within_another(launched: list) -> None:
+def test_cached_launches_of_a_nested_launcher_are_left_to_the_outer(launched: list) -> None:
     kernel, calls = Played(), []
 
     @launch_cache.cached_launches
@@ -233,7 +233,7 @@ def test_launch_cache_skips_unrepeatable_launches(launched: list, body: Any) -> 
     assert (len(calls), launched) == (4, [])
 
 
-def test_operands_that_share_memory(launched: list) -> None:
+def test_cached_launches_of_operands_that_share_memory_are_not_kept(launched: list) -> None:
     kernel, calls = Played(), []
 
     @launch_cache.cached_launches
@@ -255,7 +255,9 @@ def test_operands_that_share_memory(launched: list) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("stride", [1, 2])
-def test_convolutions_are_the_same_again(dtype: str, last: bool, stride: int) -> None:
+def test_cached_launches_of_convolutions_give_the_same_bits(
+    dtype: str, last: bool, stride: int
+) -> None:
     settings = {"stride": (stride, stride), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
 
     def random(*shape: int) -> Any:
@@ -280,7 +282,7 @@ def test_convolutions_are_the_same_again(dtype: str, last: bool, stride: int) ->
 
 @pytest.mark.cuda
 @needs_gpu
-def test_weights_that_are_copied() -> None:
+def test_cached_launches_with_copied_weights_match_uncached_ones() -> None:
     settings = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
     launcher: Any = convolution.conv
     for _ in range(4):
@@ -294,7 +296,7 @@ def test_weights_that_are_copied() -> None:
 @pytest.mark.cuda
 @needs_gpu
 @pytest.mark.parametrize("step", [1, 2])
-def test_batch_norms_are_the_same_again(step: int) -> None:
+def test_cached_launches_of_batch_norms_give_the_same_bits(step: int) -> None:
     forward: Any = batch_norm.batch_norm
     backward: Any = batch_norm.batch_norm_backward
     for _ in range(4):

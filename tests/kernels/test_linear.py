@@ -39,7 +39,9 @@ def launched() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("rows, inputs, outputs", SHAPES)
-def test_few_rows(rows: int, inputs: int, outputs: int, launched: list[str]) -> None:
+def test_linear_of_few_rows_matches_generic(
+    rows: int, inputs: int, outputs: int, launched: list[str]
+) -> None:
     x, w, b = drawn(rows, inputs), drawn(outputs, inputs, seed=1), drawn(outputs, seed=2)
     g = drawn(rows, outputs, seed=3)
     for bias in (None, b):
@@ -57,7 +59,7 @@ def test_few_rows(rows: int, inputs: int, outputs: int, launched: list[str]) -> 
 
 
 @pytest.mark.parametrize("layout", ["transposed", "sliced", "offset"])
-def test_layouts(layout: str) -> None:
+def test_linear_of_any_layout_matches_generic(layout: str) -> None:
     x, w, g = drawn(6, 16), drawn(12, 16, seed=1), drawn(6, 12, seed=2)
     check("linear", (Laid(x, layout), w, w[:, 0]), {})
     check("linear", (x, Laid(w, layout), None), {})
@@ -69,7 +71,7 @@ def test_layouts(layout: str) -> None:
         check("linear_backward", (Laid(g, layout), Laid(x, layout), w), {}, ["float32"])
 
 
-def test_many_rows_are_the_library_s(launched: list[str]) -> None:
+def test_linear_of_many_rows_uses_cublas(launched: list[str]) -> None:
     x, w, g = drawn(129, 16), drawn(12, 16, seed=1), drawn(129, 12, seed=2)
     check("linear", (x, w, w[:, 0]), {})
     check("linear_backward_input", (g, w), {})
@@ -77,7 +79,7 @@ def test_many_rows_are_the_library_s(launched: list[str]) -> None:
     assert not OURS & set(launched)
 
 
-def test_large_weights_are_the_library_s(launched: list[str]) -> None:
+def test_linear_input_gradient_of_large_weights_uses_cublas(launched: list[str]) -> None:
     """Where each way of sharing the work loses, as measured."""
     x, w, g = drawn(8, 520), drawn(520, 520, seed=1), drawn(8, 520, seed=2)
     check("linear_backward_input", (g, w), {}, ["float32"])
@@ -87,7 +89,7 @@ def test_large_weights_are_the_library_s(launched: list[str]) -> None:
     assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
-def test_more_outputs_than_a_grid_has_rows(launched: list[str]) -> None:
+def test_linear_with_more_outputs_than_grid_rows_matches_generic(launched: list[str]) -> None:
     """A grid has 65535 rows of blocks of 8 outputs."""
     x, w, g = drawn(1, 4), drawn(530_000, 4, seed=1), drawn(1, 530_000, seed=2)
     check("linear", (x, w, None), {}, ["float32"])
@@ -95,7 +97,7 @@ def test_more_outputs_than_a_grid_has_rows(launched: list[str]) -> None:
     assert set(launched) >= {"linear_forward", "linear_backward_weight"}
 
 
-def test_no_rows() -> None:
+def test_linear_of_no_rows_is_empty() -> None:
     w = drawn(3, 4)
     check("linear", (drawn(0, 4), w, w[:, 0]), {})
     check("linear_backward_input", (drawn(0, 3), w), {})

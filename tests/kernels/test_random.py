@@ -33,7 +33,7 @@ def generator():
     return backends.load("cuda:0").make_generator().manual_seed(1234)
 
 
-def test_known_answers(tmp_path):
+def test_philox_known_answers_are_reproduced(tmp_path):
     from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 
     file = tmp_path / "words.cu"
@@ -52,14 +52,14 @@ def test_known_answers(tmp_path):
 # ---- states
 
 
-def test_tickets(generator):
+def test_generator_offsets_advance_by_what_is_used(generator):
     first, second = generator.ticket(5), generator.ticket(2**40)
     assert first.get().tolist() == [1234, 0]
     assert second.get().tolist() == [1234, 5]
     assert generator.get_state().view("<u8").tolist() == [1234, 5 + 2**40]
 
 
-def test_counters_follow_each_other(generator):
+def test_philox_counters_follow_each_other(generator):
     drawn = [generator.uniform(n) for n in (1, 4, 5, 1000)]
     offset = 0
     for y in drawn:
@@ -69,7 +69,7 @@ def test_counters_follow_each_other(generator):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.uint8])
-def test_draws_into_memory(generator, dtype):
+def test_samples_are_written_into_given_memory(generator, dtype):
     """Into the array itself where packs can be written there, else into new memory."""
     memory = cupy.zeros(101, dtype)
     method = generator.uniform if np.dtype(dtype).kind == "f" else generator.random
@@ -83,7 +83,7 @@ def test_draws_into_memory(generator, dtype):
         np.testing.assert_array_equal(drawn.get(), expected.get())
 
 
-def test_states(generator):
+def test_generator_state_restored_repeats_samples(generator):
     address = generator._state.data.ptr
     generator.normal(10)
     state = generator.get_state()
@@ -103,7 +103,7 @@ def test_states(generator):
         generator.set_state(state.view(np.int8))
 
 
-def test_captured_draws_are_new_at_every_replay(generator):
+def test_captured_samples_are_new_at_every_replay(generator):
     stream = cupy.cuda.Stream(non_blocking=True)
     memory = cupy.cuda.MemoryPool()
     with stream, cupy.cuda.using_allocator(memory.malloc):
@@ -151,7 +151,7 @@ CONTINUOUS = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CONTINUOUS)
-def test_continuous(generator, name, dtype):
+def test_continuous_samples_match_their_distribution(generator, name, dtype):
     arguments, distribution = CONTINUOUS[name]
     y = getattr(generator, name)((N,), dtype, *arguments)
     assert y.dtype == dtype and y.shape == (N,)
@@ -162,7 +162,7 @@ def test_continuous(generator, name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_halves(generator, dtype):
+def test_half_precision_samples_match_their_distribution(generator, dtype):
     native = host_dtype(dtype)
     y = generator.uniform((N,), native, 0.0, 1.0).get().astype(np.float64)
     assert y.min() >= 0 and y.max() < 1 and abs(y.mean() - 0.5) < 4 * 0.289 / math.sqrt(N)
@@ -179,20 +179,20 @@ def host_dtype(name: str):
     return next(native for dtype, native in NATIVE.items() if dtype.name == name)
 
 
-def test_moments(generator):
+def test_sample_moments_match_the_distribution(generator):
     y = generator.normal((300, 1001)).get().astype(np.float64)
     for power, expected, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
         assert abs((y**power).mean() - expected) < 4.5 * math.sqrt(variance / y.size)
 
 
-def test_complex(generator):
+def test_complex_samples_match_their_distribution(generator):
     z = generator.normal((N,), np.complex64, 0.0, 1.0).get()
     assert abs(z.real.std() - math.sqrt(0.5)) < 0.02 > abs(z.imag.std() - math.sqrt(0.5))
     assert generator.uniform((3, 2), np.complex128).shape == (3, 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
-def test_geometric(generator, dtype):
+def test_geometric_samples_match_their_distribution(generator, dtype):
     y = generator.geometric((N,), dtype, 0.3).get()
     assert y.dtype == dtype and y.min() == 1
     for k in (1, 2, 3):
@@ -201,7 +201,7 @@ def test_geometric(generator, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "float64"])
-def test_bernoulli(generator, dtype):
+def test_bernoulli_samples_match_their_distribution(generator, dtype):
     y = generator.bernoulli(0.3, (7, 1003), dtype).get()
     assert y.dtype == dtype and set(np.unique(y)) == {0, 1}
     assert abs(y.astype(float).mean() - 0.3) < 4.5 * math.sqrt(0.21 / y.size)
@@ -213,7 +213,7 @@ def test_bernoulli(generator, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32", "float16"])
-def test_integers(generator, dtype):
+def test_integer_samples_match_their_distribution(generator, dtype):
     y = generator.randint(3, 11, (N,), dtype).get()
     assert y.dtype == dtype
     counts = np.bincount(y.astype(int), minlength=11)
@@ -221,7 +221,7 @@ def test_integers(generator, dtype):
     assert ((counts[3:] - N / 8) ** 2).sum() / (N / 8) < 33  # chi squared of 7: 1 in 40,000
 
 
-def test_wide_integers(generator):
+def test_integer_samples_of_wide_ranges_cover_them(generator):
     for low, high in ((-(2**62), 2**62), (0, 2**40), (-5, 10**6)):
         y = generator.randint(low, high, (N,)).get().astype(np.float64)
         assert low <= y.min() and y.max() < high
@@ -235,7 +235,7 @@ def test_wide_integers(generator):
     assert abs(float(generator.random((N,), bool).get().mean()) - 0.5) < 0.02
 
 
-def test_permutation(generator):
+def test_permutations_have_each_number_once(generator):
     for n in (0, 1, 2, 1000):
         y = generator.permutation(n).get()
         np.testing.assert_array_equal(np.sort(y), np.arange(n))
@@ -244,7 +244,7 @@ def test_permutation(generator):
     assert min(np.bincount(firsts, minlength=4)) > 60
 
 
-def test_multinomial(generator):
+def test_multinomial_samples_match_their_distribution(generator):
     weights = cupy.asarray([[0.0, 1.0, 0.0, 3.0, 0.0], [2.0, 0.0, 1.0, 1.0, 0.0]], np.float32)
     for dtype in ("float32", "float64", "float16"):
         y = generator.multinomial(weights.astype(dtype), 5000, True).get()
@@ -261,7 +261,7 @@ def test_multinomial(generator):
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, 9.5, 10.0, 40.0, 1e5])
-def test_poisson(generator, mean):
+def test_poisson_samples_match_their_distribution(generator, mean):
     y = generator.poisson(cupy.full(N, mean, np.float64)).get()
     assert (y == np.floor(y)).all() and y.min() >= 0
     assert abs(y.mean() - mean) <= 4.5 * math.sqrt(mean / N)
@@ -271,14 +271,14 @@ def test_poisson(generator, mean):
         assert abs((y == k).mean() - chance) <= 4.5 * math.sqrt(chance / N)
 
 
-def test_poisson_invalid_rates(generator):
+def test_poisson_of_invalid_rates_raises(generator):
     y = generator.poisson(cupy.asarray([-1.0, np.nan, np.inf, 0.0], np.float32)).get()
     assert np.isnan(y[:2]).all() and y[2] == np.inf and y[3] == 0
     with pytest.raises(tlc.AcceleratorError, match="Poisson rate"):
         tlc.cuda.synchronize()
 
 
-def test_refused(generator):
+def test_random_of_unsupported_dtypes_raises(generator):
     for error, call in (
         (NotImplementedError, lambda g: g.uniform(2, np.int64)),
         (RuntimeError, lambda g: g.uniform(2, np.float32, 2.0, 1.0)),
@@ -295,7 +295,7 @@ def test_refused(generator):
             call(generator)
 
 
-def test_nothing_is_drawn_for_nothing(generator):
+def test_random_of_empty_shapes_draws_nothing(generator):
     assert generator.uniform((0, 3)).shape == (0, 3)
     assert generator.randint(0, 5, 0).shape == (0,)
     assert generator.get_state().view("<u8").tolist() == [1234, 0]

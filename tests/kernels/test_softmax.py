@@ -30,7 +30,7 @@ def logits(name: str, *shape: int, axis: int = -1) -> np.ndarray:
 
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("columns", COLUMNS)
-def test_rows(name: str, columns: int) -> None:
+def test_softmax_of_rows_matches_generic(name: str, columns: int) -> None:
     rows = 5 if columns > 256 else 67
     check(name, [values(rows, columns)], {"axis": 1})
     g = values(rows, columns, scale=1.0)
@@ -41,7 +41,7 @@ def test_rows(name: str, columns: int) -> None:
 
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("axis", [-1, -2, -3])
-def test_axes_from_the_end(name: str, axis: int) -> None:
+def test_softmax_of_negative_axes_matches_generic(name: str, axis: int) -> None:
     x = values(3, 5, 7)
     check(name, [x], {"axis": axis})
     g = values(3, 5, 7, scale=1.0)
@@ -49,7 +49,7 @@ def test_axes_from_the_end(name: str, axis: int) -> None:
 
 
 @pytest.mark.parametrize("name", OPS)
-def test_many_long_rows(name: str) -> None:
+def test_softmax_of_many_long_rows_matches_generic(name: str) -> None:
     x, g = values(260, 16390), values(260, 16390, scale=1.0)
     check(name, [x], {"axis": 1}, ("float32", "bfloat16"))
     check(f"{name}_backward", [g, logits(name, 260, 16390)], {"axis": 1}, ("float32", "bfloat16"))
@@ -57,7 +57,7 @@ def test_many_long_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("slab", SLABS)
-def test_other_axes(name: str, slab: tuple) -> None:
+def test_softmax_of_inner_axes_matches_generic(name: str, slab: tuple) -> None:
     check(name, [values(*slab)], {"axis": 1})
     y = logits(name, *slab, axis=1)
     check(f"{name}_backward", [values(*slab, scale=1.0), y], {"axis": 1})
@@ -66,7 +66,7 @@ def test_other_axes(name: str, slab: tuple) -> None:
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("layout", ["channels_last", "transposed", "sliced", "offset", "expanded"])
 @pytest.mark.parametrize("axis", [0, 1, 3])
-def test_layouts(name: str, layout: str, axis: int) -> None:
+def test_softmax_of_any_layout_matches_generic(name: str, layout: str, axis: int) -> None:
     shape = (3, 8, 4, 16)
     x = Laid(values(*shape), layout)
     check(name, [x], {"axis": axis})
@@ -78,7 +78,7 @@ def test_layouts(name: str, layout: str, axis: int) -> None:
 
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("columns", [5, 3000, 20001])
-def test_values_without_a_number(name: str, columns: int) -> None:
+def test_softmax_of_nan_and_infinity_matches_generic(name: str, columns: int) -> None:
     """Rows of -inf, with an infinity, with NaN, masked ones, and large numbers."""
     x = values(6, columns)
     x[0] = -np.inf

@@ -31,7 +31,7 @@ def turned(lib, params):
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("name", "options"), SERVED)
-def test_steps(name, options):
+def test_optimizer_steps_in_blocks_match_torch(name, options):
     def result(lib):
         params = turned(lib, parameters(lib, "float64", SHAPES))
         optimizer = optimizer_of(lib, params, name, options)
@@ -41,7 +41,7 @@ def test_steps(name, options):
     assert_same(list(result(tlc)), list(result(torch)), 1e-13)
 
 
-def test_gradients_are_not_written_to():
+def test_optimizer_steps_do_not_write_to_gradients():
     for name, options in SERVED:
         param = tlc.nn.Parameter(tlc.ones(5))
         param.grad = g = tlc.full((5,), 2.0)
@@ -52,7 +52,7 @@ def test_gradients_are_not_written_to():
         np.testing.assert_array_equal(g.numpy(), np.full(5, 2, "f4"))
 
 
-def test_centered_steps_of_gradients_whose_squares_overflow():
+def test_rmsprop_centered_step_of_overflowing_squares_matches_torch():
     for lib in (tlc, torch):
         param = lib.nn.Parameter(lib.ones(5))
         optimizer = lib.optim.RMSprop([param], centered=True)

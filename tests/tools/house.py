@@ -130,15 +130,56 @@ def names_only() -> list[str]:
     return [each for each in found if not each.endswith("__main__") and ".dropin.path" not in each]
 
 
+#: What tests may set: sizes and switches that are read at each call.
+_KNOBS = ("tuning.tuning.", "core.flags.flags.")
+
+
+@cache
+def _tests() -> dict[str, ast.Module]:
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
+
+
+def _imported_by(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
+    """What a test imports from the package: its name there, its full name, the line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+            for each in node.names:
+                yield each.asname or each.name, f"{node.module}.{each.name}", node.lineno
+
+
+def private_imports_of_tests() -> list[str]:
+    """Private names that tests import, or modules of which a part is private."""
+    return [
+        f"{path}:{line}: {full}"
+        for path, tree in _tests().items()
+        for _, full, line in _imported_by(tree)
+        if any([part.startswith("_") and part != "__main__" for part in full.split(".")])
+    ]
+
+
+def patches_of_internals() -> list[str]:
+    """Where tests replace an attribute of what lies below the public face, but sizes and flags."""
+    found = []
+    for path, tree in _tests().items():
+        modules = {name: full for name, full, _ in _imported_by(tree)}
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".setattr")):
+                continue
+            target, *rest = [ast.unparse(each).strip("'") for each in node.args]
+            root, dot, inner = target.partition(".")
+            if root in modules:
+                target = f"{modules[root]}{dot}{inner}.{rest[0]}"
+            internal = target.startswith(f"{PACKAGE}.") and target.count(".") > 2
+            if internal and not any([knob in target for knob in _KNOBS]):
+                found.append(f"{path}:{node.lineno}: {target}")
+    return found
+
+
 def lines(*rooms: str) -> int:
     """Lines of the package's Python files, or of some rooms of it."""
-    wanted = [path for name, path in modules().items() if not rooms or room_of(name) in rooms]
+    wanted = [path for name, path in modules().items() if not rooms or room(name) in rooms]
     return sum([len(path.read_text().splitlines()) for path in wanted])
-
-
-def room_of(module: str) -> str:
-    """The first part of a module's name below the package."""
-    return [*module.split("."), ""][1]
 
 
 def flat_files() -> list[Path]:
@@ -157,6 +198,8 @@ ROWS = [
     Row("containers that other rooms fill in", 22, lambda: len(filled_in())),
     Row("modules of names outside compat/", 15, lambda: len(names_only())),
     Row("files in ops/ itself", 127, lambda: len(flat_files())),
+    Row("private imports of tests", 46, lambda: len(private_imports_of_tests())),
+    Row("patches of internals by tests", 120, lambda: len(patches_of_internals())),
     Row("lines of the package", 145_179, lines),
     Row("lines of the core", 7_833, lambda: lines(*CORE)),
 ]

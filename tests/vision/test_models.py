@@ -299,6 +299,14 @@ def test_extraction_of_nothing() -> None:
     assert list(both.eval()(tlc.ones(1))) == ["1"]
 
 
+@pytest.mark.parametrize("name", ["efficientnet_b0", "efficientnet_v2_s"])
+def test_a_caller_decides_what_a_builder_has_a_default_for(name: str) -> None:
+    with untouched_memory():
+        for library in libraries():
+            model = getattr(library.models, name)(dropout=0.7)
+            assert model.classifier[0].p == 0.7
+
+
 def test_divisible_widths() -> None:
     same(
         lambda m: [

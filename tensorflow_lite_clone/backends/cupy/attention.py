@@ -188,16 +188,16 @@ def _forward(
     out = _Target(call.lead, length, v.shape[-1], call.v.shape[3], call.q)
     lse = cupy.empty((*call.lead, length), np.float32)
     for hopper in () if p else (attention_hopper, attention_hopper_float):
-        if hopper.serves(call, facts(q.device.id).capability, scale):
+        if hopper.is_supported(call, facts(q.device.id).capability, scale):
             hopper.forward(call, groups, scale, causal, out.array, lse)
             return (out.finished(), lse, ticket)
-    several, columns = _forward_tiles(call, length, bool(p))
-    shared = (64 * several + 4 * columns) * _row_bytes(call)
+    warps, columns = _forward_tiles(call, length, bool(p))
+    shared = (64 * warps + 4 * columns) * _row_bytes(call)
     kernel = _FORWARD[
-        q.dtype, call.bucket, several, columns, causal, call.kind, bool(p), call.products
+        q.dtype, call.bucket, warps, columns, causal, call.kind, bool(p), call.products
     ]
     kernel(
-        math.prod(call.lead) * -(-length // (64 * several)), 128, call.q, call.k, call.v,
+        math.prod(call.lead) * -(-length // (64 * warps)), 128, call.q, call.k, call.v,
         *_masks(call), ticket, _problem(call, groups, p, out.array), scale, 1 / (1 - p),
         out.array, lse, shared=shared,
     )  # fmt: skip
@@ -228,15 +228,15 @@ def _backward_tiles(call: _Call, busy: bool, keys: bool) -> tuple[int, int, int]
     else:
         columns = 16 if wide and (busy or not keys) else 32
     room = here().shared
-    several, long = 1, call.q.shape[2] > 64
+    warps, long = 1, call.q.shape[2] > 64
     if call.q.itemsize == 4 and long and not (wide or busy or keys):
-        several = 2 if _backward_shared(call, 2, columns, 2) <= room else 1
-    stages = 2 if _backward_shared(call, several, columns, 2) <= room else 1
-    return several, columns, stages
+        warps = 2 if _backward_shared(call, 2, columns, 2) <= room else 1
+    stages = 2 if _backward_shared(call, warps, columns, 2) <= room else 1
+    return warps, columns, stages
 
 
-def _backward_shared(call: _Call, several: int, columns: int, stages: int) -> int:
-    return (128 * several + 2 * stages * columns) * _row_bytes(call) + 8 * stages * columns
+def _backward_shared(call: _Call, warps: int, columns: int, stages: int) -> int:
+    return (128 * warps + 2 * stages * columns) * _row_bytes(call) + 8 * stages * columns
 
 
 def _backward(
@@ -262,8 +262,8 @@ def _backward(
     length, size = q.shape[-2], k.shape[-2]
     heads = math.prod(call.lead)
     capability = 0 if p else facts(q.device.id).capability
-    hopper = attention_hopper.serves(call, capability, scale)
-    in_parts = attention_hopper_float.serves(call, capability, scale)
+    hopper = attention_hopper.is_supported(call, capability, scale)
+    in_parts = attention_hopper_float.is_supported(call, capability, scale)
     numbers: Any
     if hopper:
         numbers = attention_hopper.row_numbers(call)
@@ -282,17 +282,17 @@ def _backward(
         if in_parts:
             attention_hopper_float.backward(call, groups, numbers, scale, causal, first, second)
             return
-        several, columns, stages = _backward_tiles(call, busy, keys)
+        warps, columns, stages = _backward_tiles(call, busy, keys)
         kernel = _BACKWARD[
-            q.dtype, call.bucket, several, columns, stages, causal, kind, bool(p), call.products,
+            q.dtype, call.bucket, warps, columns, stages, causal, kind, bool(p), call.products,
             keys,
         ]  # fmt: skip
         rows, blocks = (size, heads // groups) if keys else (length, heads)
         kernel(
-            blocks * -(-rows // (64 * several)), 128, call.q, call.k, call.v, g, lse, numbers,
+            blocks * -(-rows // (64 * warps)), 128, call.q, call.k, call.v, g, lse, numbers,
             *_masks(call), ticket, _problem(call, groups, p, g, first, second), scale,
             1 / (1 - p), first, second, gmask,
-            shared=_backward_shared(call, several, columns, stages),
+            shared=_backward_shared(call, warps, columns, stages),
         )  # fmt: skip
 
     gq = gk = gv = gmask = None

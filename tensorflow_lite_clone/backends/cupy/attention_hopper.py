@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
+from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
 _FILE = "attention_sm90.cu"
 _FORWARD = Kernel(
@@ -20,12 +21,11 @@ _BACKWARD = Kernel(
     "attention_backward_sm90",
     params=("T", "D", "GROUPS", "N", "STAGES", "BLOCKS", "CAUSAL", "KEYS"),
 )
-CACHED = 16 << 20  # bytes of L2 that what passes by may take
 _SHORT = 64  # rows and columns that the others do in one tile, sooner
 _PANEL = 64  # columns that lie together in shared memory
 
 
-def serves(call: Any, capability: int, scale: float) -> bool:
+def is_supported(call: Any, capability: int, scale: float) -> bool:
     """Whether these kernels serve the call: of those of the others what has no mask and is long."""
     return (
         capability == 90
@@ -39,12 +39,12 @@ def serves(call: Any, capability: int, scale: float) -> bool:
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
     """Write the result and its log-sum-exp."""
     depth = depth_of(call)
-    several, columns, stages, blocks = _forward_tiles(depth)
-    rows = 64 * several
+    warpgroups, columns, stages, blocks = _forward_tiles(depth)
+    rows = 64 * warpgroups
     q, k, v = _mappable(call.q, call.k, call.v)
-    kernel = _FORWARD[call.q.dtype, depth, several, columns, stages, blocks, causal]
+    kernel = _FORWARD[call.q.dtype, depth, warpgroups, columns, stages, blocks, causal]
     kernel(
-        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several, tile_map(q, rows),
+        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * warpgroups, tile_map(q, rows),
         tile_map(k, columns), tile_map(v, columns), head_sizes(call, groups, out), _section(call),
         scale, out, lse, shared=2 * depth * (rows + 2 * stages * columns) + 8 * (2 * stages + 1),
     )  # fmt: skip
@@ -71,9 +71,9 @@ def backward(
     """Write the gradient of q, or, after that, those of k and v, where there is a `second`."""
     keys = second is not None
     depth = depth_of(call)
-    several, columns, stages, blocks = _backward_tiles(depth, keys)
-    rows = 64 * several
-    kernel = _BACKWARD[call.q.dtype, depth, several, columns, stages, blocks, causal, keys]
+    warpgroups, columns, stages, blocks = _backward_tiles(depth, keys)
+    rows = 64 * warpgroups
+    kernel = _BACKWARD[call.q.dtype, depth, warpgroups, columns, stages, blocks, causal, keys]
     q, k, v, g = _mappable(call.q, call.k, call.v, g)
     key_rows, query_rows = (rows, columns) if keys else (columns, rows)
     heads, _, padded = numbers.shape
@@ -83,7 +83,7 @@ def backward(
     batch, count, length = (call.k if keys else call.q).shape[:3]
     results = (first, second) if keys else (first, out)
     kernel(
-        batch * count * -(-length // rows), 128 * several, tile_map(q, query_rows),
+        batch * count * -(-length // rows), 128 * warpgroups, tile_map(q, query_rows),
         tile_map(k, key_rows), tile_map(v, key_rows), tile_map(g, query_rows), number_map, out, lse,
         head_sizes(call, groups, *results), _section(call), scale, numbers, padded, first, second,
         shared=4 * depth * (rows + stages * columns) + 8 * stages * columns * keys
@@ -124,7 +124,7 @@ def depth_of(call: Any) -> int:
 def _section(call: Any) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, CACHED // (4 * depth_of(call) * longest))
+    return max(1, tuning.attention_l2_bytes // (4 * depth_of(call) * longest))
 
 
 def _forward_tiles(depth: int) -> tuple[int, int, int, int]:

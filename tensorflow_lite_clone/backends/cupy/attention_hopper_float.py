@@ -11,6 +11,7 @@ import numpy as np
 from tensorflow_lite_clone.backends.cupy import attention_hopper as hopper
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.backends.cupy.tensor_maps import tensor_map
+from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
 _SPLIT = Kernel("attention_float_sm90.cu", "attention_split_sm90", params=("D", "WITH_DELTA"))
 _FORWARD = Kernel(
@@ -48,7 +49,7 @@ class Prepared(NamedTuple):
     numbers: Any  # (heads, 2, rows of whole tiles)
 
 
-def serves(call: Any, capability: int, scale: float) -> bool:
+def is_supported(call: Any, capability: int, scale: float) -> bool:
     """Whether these kernels serve the call: single precision, no mask, queries beyond a tile.
 
     For fewer queries, as in decoding, parts of all keys would be written to be read once.
@@ -65,11 +66,11 @@ def serves(call: Any, capability: int, scale: float) -> bool:
 def forward(call: Any, groups: int, scale: float, causal: bool, out: Any, lse: Any) -> None:
     """Write the result and its log-sum-exp."""
     depth = hopper.depth_of(call)
-    several, stages, blocks = _forward_tiles(depth)
-    rows = 64 * several
+    warpgroups, stages, blocks = _forward_tiles(depth)
+    rows = 64 * warpgroups
     k, v = _split(call.k, depth), _split(call.v, depth)
-    _FORWARD[depth, several, stages, blocks, causal](
-        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several,
+    _FORWARD[depth, warpgroups, stages, blocks, causal](
+        math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * warpgroups,
         call.q, hopper.tile_map(k.values, _UNIT_ROWS), hopper.tile_map(v.values, _UNIT_ROWS),
         k.units, v.units, hopper.head_sizes(call, groups, out, call.q), _section(call, depth),
         scale, out, lse, shared=4 * depth * (rows + 2 * stages * _UNIT_ROWS) + 16 * stages,
@@ -96,23 +97,23 @@ def backward(
     sizes = hopper.head_sizes(call, groups, first, second)
     section = _section(call, depth)
     if second is None:
-        several, rows = 2, 128
-        _QUERIES[depth, several, 2 if depth == 64 else 1, causal](
-            math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * several,
+        warpgroups, rows = 2, 128
+        _QUERIES[depth, warpgroups, 2 if depth == 64 else 1, causal](
+            math.prod(call.lead) * -(-call.q.shape[2] // rows), 128 * warpgroups,
             hopper.tile_map(q.values, rows), hopper.tile_map(k.values, _UNIT_ROWS),
             hopper.tile_map(v.values, _UNIT_ROWS), hopper.tile_map(g.values, rows), *units, numbers,
             sizes, section, scale, first, shared=8 * depth * (rows + 96) + 56,
         )  # fmt: skip
         return
-    several, stages, blocks = _keys_tiles(depth)
-    rows = 64 * several
+    warpgroups, stages, blocks = _keys_tiles(depth)
+    rows = 64 * warpgroups
     heads, _, padded = numbers.shape
     number_map = tensor_map(
         numbers, (padded, 2, heads), (padded, 2 * padded), (_UNIT_ROWS, 2, 1), swizzle=0
     )
     batch, count, length = call.k.shape[:3]
-    _KEYS[depth, several, stages, blocks, causal](
-        batch * count * -(-length // rows), 128 * several, hopper.tile_map(q.values, _UNIT_ROWS),
+    _KEYS[depth, warpgroups, stages, blocks, causal](
+        batch * count * -(-length // rows), 128 * warpgroups, hopper.tile_map(q.values, _UNIT_ROWS),
         hopper.tile_map(k.values, rows), hopper.tile_map(v.values, rows),
         hopper.tile_map(g.values, _UNIT_ROWS), number_map, *units, sizes, section, scale, first,
         second,
@@ -151,4 +152,4 @@ def _split(x: Any, depth: int, delta: tuple = (), groups: int = 1, size: int = 0
 def _section(call: Any, depth: int) -> int:
     """How many heads blocks work at together: what passes by them stays in the cache."""
     longest = max(call.q.shape[2], call.k.shape[2])
-    return max(1, hopper.CACHED // (8 * depth * longest))
+    return max(1, tuning.attention_l2_bytes // (8 * depth * longest))

@@ -48,10 +48,10 @@ class CupyBackend(Backend):
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
 
-    def __init__(self, index: int, alone: bool) -> None:
+    def __init__(self, index: int, is_single: bool) -> None:
         self.device = Device("cuda", index)
         self.index = index
-        self.alone = alone  # the machine has no other device
+        self.alone = is_single  # the machine has no other device
         self._generator: Any = None
         self._formulas: dict[Any, Any] = {}
         self._waiting = 0  # captures in which pointwise kernels wait for each other

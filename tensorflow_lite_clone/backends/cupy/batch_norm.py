@@ -255,8 +255,8 @@ def batch_norm_eval_backward(
 def _partial_sums(g: Any, x: Any, mean: Any, w: Any, variance: Any) -> Any:
     """The sums as `batch_norm_backward_sums` gives them, g as it is computed; None if it cannot."""
     others = [value for value in (w, mean, variance) if value is not None]
-    served = all([value.dtype == _FLOAT32 and value.flags.c_contiguous for value in others])
-    if not chain.on or not served:
+    supported = all([value.dtype == _FLOAT32 and value.flags.c_contiguous for value in others])
+    if not chain.on or not supported:
         return None
     arrays = g, x, _by_channel(mean, x.ndim)
     return chain.sums("batch_norm_sums", _slopes, arrays, (w, variance))

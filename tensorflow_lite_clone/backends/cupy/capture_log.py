@@ -69,7 +69,7 @@ class CaptureLog:
 
     def _joined(self, step: Step, group: list[Step]) -> None:
         if self._is_captured():
-            names = tuple([alone.name for alone in group])
+            names = tuple([member.name for member in group])
             self._step = names, benchmark.without_memory(step)
 
     def _written(self, text: Text) -> None:
@@ -176,8 +176,8 @@ class _Pages:
         read, written = list(map(str, ready.operands)), list(map(str, ready.results))
         if name not in self._drawn:
             self._drawn.add(name)
-            drawn = drawing.dot(said, ready.trace, read, written)
-            (self.folder / f"{name}.dot").write_text(drawn)
+            graph = drawing.dot(said, ready.trace, read, written)
+            (self.folder / f"{name}.dot").write_text(graph)
         time, moved = self._time(made), benchmark.bytes_of(ready)
         entries = [
             str(self._number),

@@ -146,7 +146,7 @@ def _gather(
     height, width = (1, *size)[-2:]
     dtype = x.array.dtype
     fits = (channels, dtype.itemsize, groups, geometry[0], transposed)
-    if tensor and chip.capability // 10 == 9 and hopper.serves(x, *fits):
+    if tensor and chip.capability // 10 == 9 and hopper.is_supported(x, *fits):
         y = new_array((batch, channels, height, width), dtype, True)
         across = transposed and hopper.reads_across(x, w)
         rows = _rows(w, groups, transposed and not across)
@@ -221,7 +221,7 @@ def conv(
     x, w = spatial(x), spatial(w)
     if _is_depthwise(x.shape[1], w.shape[1], groups):
         return depthwise.forward(x, w, b, new_array(shape, x.dtype, last), geometry)
-    if tensor and last and few.serves(x, w, groups):
+    if tensor and last and few.is_supported(x, w, groups):
         return few.forward(x, w, b, new_array(shape, x.dtype, True), geometry, chip.processors)
     return _gather(
         by_pixels(x, groups), w, b, shape, last, space, groups, geometry, chip, tensor, False,
@@ -286,7 +286,9 @@ def conv_backward_weight(
     if _is_depthwise(x.shape[1], channels, groups):
         return depthwise.backward_weight(g, x, gw, geometry, chip.processors)
     kernel, (stride, padding, dilation) = _two(kernel, 1), geometry
-    served = window.serves(kernel, stride, dilation) or hopper_window.skips(kernel, stride, padding)
+    served = window.is_supported(kernel, stride, dilation) or hopper_window.skips(
+        kernel, stride, padding
+    )
     served = served and tensor and groups == 1
     if not served or not _window_gradient(g, x, gw, last, stride[0], padding, chip):
         _weight_gradient(g, x, gw, last, kernel, geometry, groups, chip, tensor)
@@ -347,9 +349,9 @@ def _choose_split(
         key=lambda t: blocks(t) * t.rows * t.columns / t.worth,
     )
     step = 64 // itemsize
-    wanted = chip.processors * 512 // _threads(tile, tensor) // (blocks(tile) * groups)
+    count = chip.processors * 512 // _threads(tile, tensor) // (blocks(tile) * groups)
     room = (1 << 24) // (rows * columns * groups)  # of the sums
-    splits = max(1, min(wanted, pixels // (8 * step), room, 4096))
+    splits = max(1, min(count, pixels // (8 * step), room, 4096))
     each = -(-pixels // (splits * step)) * step
     return _Split(tile, each, -(-pixels // each))
 

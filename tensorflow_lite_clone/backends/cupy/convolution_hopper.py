@@ -48,7 +48,7 @@ _LEAST_OUTPUTS = 16
 _LARGEST_STRIDE = 8  # of the copy engine
 
 
-def serves(
+def is_supported(
     x: Pixels, outputs: int, itemsize: int, groups: int, stride: tuple, transposed: bool
 ) -> bool:
     """Whether the kernel fits: 16-byte strides, enough channels, one group."""
@@ -185,17 +185,17 @@ def _launch(
     sizes = by(sizes, plan.order)
     counts = [max([axis.size for axis in along]) for along in zip(*parts)]
     slopes, steps, tap_steps = zip(*[(a.slope, a.step, a.tap_step) for a in parts[0]])
-    described = [
+    encoded = [
         ([a.first for a in axes], [a.taps for a in axes], sum([a.tap for a in axes]))
         for axes in parts
     ]
-    described += described[:1] * (_MOST_PARTS - len(parts))
+    encoded += encoded[:1] * (_MOST_PARTS - len(parts))
     blocks = -(-outputs // shape.outputs)
     items = box.tiles * blocks * len(parts)
     record = np.array(
         (
             [-(-n // t) for n, t in zip(counts, box.tile)], box.tile, box.piece, out_box, box.patch,
-            slopes, steps, plan.period, plan.shift, sizes, described, tap_steps, items, len(parts),
+            slopes, steps, plan.period, plan.shift, sizes, encoded, tap_steps, items, len(parts),
             chunks, blocks, outputs, box.group_stride, plan.patch_stages, plan.weight_stages,
         ),
         _RECORD,

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.backends.cupy.arrays import empty_last, strides_of
 from tensorflow_lite_clone.backends.cupy.kernel import Kernel
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.strides import is_channels_last, lies_channels_last
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 
 _pack = Kernel("conv2d.cu", "conv2d_pack", params=("T", "PIXELS", "READ"))
 _taps = Kernel("conv2d_taps.cu", "conv2d_taps", params=("T", "U"))
@@ -48,9 +48,9 @@ def lies_last(x: Any, w: Any, channels: int, groups: int, tensor: bool) -> bool:
     """
     if is_last(x) or is_last(w):
         return True
-    alone = groups > 1 and w.shape[1] == 1
+    depthwise = groups > 1 and w.shape[1] == 1
     whole = channels * x.itemsize % 16 == 0
-    return flags.free_layouts and tensor and whole and x.ndim == 4 and not alone
+    return flags.free_layouts and tensor and whole and x.ndim == 4 and not depthwise
 
 
 def spatial(x: Any) -> Any:

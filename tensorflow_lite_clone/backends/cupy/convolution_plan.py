@@ -130,8 +130,8 @@ def plans(
         taps = sum([prod([a.taps for a in part]) for part in axes])
         useful = taps * _useful(most[2], sizes[order[2]])
         together = tuple([a.slope // gcd(a.slope, a.step) for a in most])
-        apart = tuple([max(a.taps, 1) for a in most])
-        for period in dict.fromkeys((together, apart)):
+        strides = tuple([max(a.taps, 1) for a in most])
+        for period in dict.fromkeys((together, strides)):
             shift = tuple(
                 [p * a.step // a.slope if p < a.taps else 0 for p, a in zip(period, most)]
             )
@@ -237,10 +237,10 @@ def _patch_bytes(patch: tuple) -> int:
     return -(-prod(patch) * CHUNK // 1024) * 1024
 
 
-def _stages(room: int, patch: int, weights: int, taps: int, wanted: int) -> tuple[int, int] | None:
+def _stages(room: int, patch: int, weights: int, taps: int, minimum: int) -> tuple[int, int] | None:
     """Stages of patches and of weights: of these as many as are wanted, if there is room."""
     for patches in range(3 if taps > 1 else 6, 1, -1):
         number = min((room - patches * patch) // weights, _MOST_STAGES)
-        if number >= min(patches * max(taps, 1), wanted):
+        if number >= min(patches * max(taps, 1), minimum):
             return patches, number
     return (2, number) if number >= min(2 * taps, 3) else None

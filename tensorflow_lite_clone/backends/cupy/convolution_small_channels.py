@@ -31,7 +31,7 @@ _TILE = 64  # pixels of a block at a time
 _RESIDENT = 3
 
 
-def serves(x: Any, w: Any, groups: int) -> bool:
+def is_supported(x: Any, w: Any, groups: int) -> bool:
     """Whether the kernel fits: x (n, c, h, w) in any layout, weights (o, c, kh, kw)."""
     outputs, channels = w.shape[:2]
     extent = sum([(size - 1) * abs(step) for size, step in zip(x.shape[1:], x.strides[1:])])

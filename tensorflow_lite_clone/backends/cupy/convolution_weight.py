@@ -70,7 +70,7 @@ def divisor(value: int) -> tuple[int, int, int]:
     return value, -(-(1 << power) // value), power - 32
 
 
-def serves(kernel: tuple, stride: tuple, dilation: tuple) -> bool:
+def is_supported(kernel: tuple, stride: tuple, dilation: tuple) -> bool:
     """Whether there is a kernel for windows of this form."""
     return (kernel, dilation) == ((_TAPS, _TAPS), (1, 1)) and stride in ((1, 1), (2, 2))
 

@@ -157,18 +157,18 @@ def gradient(g: Any, x: Any, gw: Any, last: bool, stride: int, padding: tuple, m
         _boxes(xp, batch, size, x_pitches, (made.rows, made.columns), made.halves, made.by_images),
     )
     if made.by_images:
-        column, piece = made.rows * _RUNS * _ROW, stride * _RUNS * _ROW
+        column, stride_bytes = made.rows * _RUNS * _ROW, stride * _RUNS * _ROW
         tap = [i * _RUNS * _ROW for i in range(_MOST_TAPS)]
     else:
         column = made.rows * _ROW
-        piece = _COLUMNS * stride * column
+        stride_bytes = _COLUMNS * stride * column
         half = made.boxes // made.halves * made.box
         tap = [i % stride * half + i // stride * _ROW for i in range(_MOST_TAPS)]
     record = np.array(
         (
             made.steps, made.across, made.down, made.by_images, outputs, padded, *count, *size,
-            *padding, made.box, made.box_used, made.boxes, made.stage, made.stages, column, piece,
-            tap,
+            *padding, made.box, made.box_used, made.boxes, made.stage, made.stages, column,
+            stride_bytes, tap,
         ),
         _PROBLEM,
     )  # fmt: skip

@@ -32,7 +32,7 @@ _MOST_CLASSES = 2**31 - 1
 _int64 = np.dtype(np.int64)
 
 
-def _serves(x: Any, target: Any, weight: Any) -> bool:
+def _is_supported(x: Any, target: Any, weight: Any) -> bool:
     dtype = x.dtype
     return (
         dtype in ACCUMULATORS
@@ -89,7 +89,7 @@ def cross_entropy(
     ignore_index: int,
     smoothing: float,
 ) -> Any:
-    if not _serves(x, target, weight) or x.shape[axis] > _MOST_CLASSES:
+    if not _is_supported(x, target, weight) or x.shape[axis] > _MOST_CLASSES:
         return NotImplemented
     dtype, shape = x.dtype, target.shape
     x, last = _laid_out(x, axis)
@@ -145,7 +145,7 @@ def cross_entropy_backward(
     dtype = x.dtype
     each = reduction == "none"
     if (
-        not _serves(x, target, weight)
+        not _is_supported(x, target, weight)
         or x.shape[axis] > _MOST_CLASSES
         or g.dtype != dtype
         or g.shape != (target.shape if each else ())

@@ -68,7 +68,7 @@ def matmul(
     bits = memory.ptr | y.data.ptr
     variant = PLAIN
     if not (bias is epilogue is addend is out_dtype is None):
-        wanted = None if out_dtype is None or out_dtype == dtype else np.dtype(out_dtype)
+        out_native = None if out_dtype is None or out_dtype == dtype else np.dtype(out_dtype)
         if dtype not in KINDS or (epilogue == "sums" and x.ndim != 2):
             raise ValueError(f"matmul: no epilogue {epilogue} for {dtype} and {x.ndim} axes")
         rows_apart = None
@@ -82,7 +82,7 @@ def matmul(
             bits |= bias.data.ptr
         if aux is not None:
             bits |= aux.data.ptr
-        variant = Variant(epilogue, bias is not None, keep, rows_apart, wanted)
+        variant = Variant(epilogue, bias is not None, keep, rows_apart, out_native)
     alignment = 256 if not bits & 255 else 16 if not bits & 15 else bits & -bits
     tf32 = flags.matmul_allow_tf32
     key = (

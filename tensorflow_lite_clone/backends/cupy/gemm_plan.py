@@ -17,10 +17,9 @@ from tensorflow_lite_clone.backends.cupy.gemm_layout import (
     mirrored,
 )
 from tensorflow_lite_clone.backends.cupy.native import NATIVE
+from tensorflow_lite_clone.backends.cupy.tuning import tuning
 
 WORKSPACE = 32 << 20  # bytes, what NVIDIA recommends for Hopper
-MOST_PLANS = 4096
-MOST_MATRICES = 32768  # in one call; some of cuBLASLt's kernels have 65535 as their limit
 _PER_THREAD_STREAM = 2  # its number is the same in all threads
 
 
@@ -219,7 +218,7 @@ def make_plan(key: tuple) -> Plan:
             plan = _make(key, state)
             if plan.optional and plan.algorithm is None and capturing():
                 return plan  # with a chance to be fused later
-            if len(plans) >= MOST_PLANS:
+            if len(plans) >= tuning.gemm_plans:
                 del plans[next(iter(plans))]
             plans[key] = plan
     return plan
@@ -237,7 +236,7 @@ def _make(key: tuple, state: Device) -> Plan:
     separate = variant.keep or variant.epilogue in ("relu_backward", "gelu_backward", "sums")
     if separate and problem.batch > 1:
         return plan
-    if problem.batch > MOST_MATRICES:
+    if problem.batch > tuning.gemm_matrices:
         status = _divide(plan, problem, dtype, variant, alignment, tf32)
     else:
         status = plan.fill(problem, variant, alignment, tf32)
@@ -256,9 +255,9 @@ def _divide(
     plan: Plan, problem: Problem, dtype: Any, variant: Variant, alignment: int, tf32: bool
 ) -> int:
     """Give the plan of a large batch its parts; returns the heuristics' status."""
-    whole, rest = divmod(problem.batch, MOST_MATRICES)
+    whole, rest = divmod(problem.batch, tuning.gemm_matrices)
     status, made = 0, []
-    for count in (MOST_MATRICES, rest):
+    for count in (tuning.gemm_matrices, rest):
         part = Plan(plan.state, problem._replace(batch=max(1, count)), dtype, variant)
         part.swapped, part.optional = plan.swapped, plan.optional
         status = part.fill(problem._replace(batch=max(1, count)), variant, alignment, tf32)
@@ -268,8 +267,8 @@ def _divide(
     x, y = problem.x, problem.y
     assert x is not None and y is not None
     a, b = (x, y) if plan.swapped else (y, x)
-    size = MOST_MATRICES * dtype.itemsize
-    out_size = MOST_MATRICES * plan.dtype.itemsize * problem.m * problem.n
+    size = tuning.gemm_matrices * dtype.itemsize
+    out_size = tuning.gemm_matrices * plan.dtype.itemsize * problem.m * problem.n
     plan.parts = (made[0],) * whole + (made[1],) * bool(rest)
     plan.strides = (size * a.stride, size * b.stride, out_size)
     plan.algorithm = made[0].algorithm

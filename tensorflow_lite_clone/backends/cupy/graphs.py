@@ -180,8 +180,8 @@ class Cells:
             return
         if self._rows is None:
             size = self.ROWS * self.SIZE
-            held = cupy.cuda.alloc_pinned_memory(4 * size)
-            self._rows = np.frombuffer(held, np.float32, size).reshape(self.ROWS, self.SIZE)
+            pinned = cupy.cuda.alloc_pinned_memory(4 * size)
+            self._rows = np.frombuffer(pinned, np.float32, size).reshape(self.ROWS, self.SIZE)
             self._events = [cupy.cuda.Event(disable_timing=True) for _ in range(2)]
         half = self.ROWS // 2
         if self._row % half == 0:

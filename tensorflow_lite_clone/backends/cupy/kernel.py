@@ -191,11 +191,11 @@ class Instance:
 
 def _check_architecture(source: Source) -> None:
     """Raise KernelError where the current device does not run a file's one architecture."""
-    device, wanted = here(), str(source.architecture)
-    number = wanted.removeprefix("sm_").rstrip("a")
+    device, architecture = here(), str(source.architecture)
+    number = architecture.removeprefix("sm_").rstrip("a")
     if number != str(device.capability):
         raise KernelError(
-            f"{source.path} is for {wanted} alone, and the current device, {device.name}, is "
+            f"{source.path} is for {architecture} alone, and the current device, {device.name}, is "
             f"sm_{device.capability}"
         )
 

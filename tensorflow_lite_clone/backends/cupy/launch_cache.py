@@ -40,7 +40,7 @@ from tensorflow_lite_clone.backends.cupy.signature import CODES
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.dispatch import hooks
-from tensorflow_lite_clone.dispatch.layouts import conversions
+from tensorflow_lite_clone.dispatch.result_layout import conversions
 
 _MAX_PLANS = 4096  # that are kept of one launcher; then it begins anew
 _ALIGNMENT = 127  # lower bits of addresses that launchers may choose by

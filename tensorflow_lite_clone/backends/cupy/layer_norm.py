@@ -144,30 +144,30 @@ def _gradients(
     rstd = statistics(rstd, kind)
     gx = cupy.empty(x.shape, x.dtype) if needs[0] else None
     kinds = 1 if rms else 2
-    wanted = bool(needs[1] or needs[2])
+    has_gradients = bool(needs[1] or needs[2])
     width = vector(columns, x, g, w)
     plan = backward_plan(columns // width, width, 8 if kind.itemsize == 4 else 4)
     if plan is None:
         if gx is not None:
             kernel = _backward_long[x.dtype, weight_kind, kind, width, rms]
             kernel(rows, 512, g, x, w, mean, rstd, columns, gx)
-        if wanted:
+        if has_gradients:
             tiles = ceil_div(columns, 32 * width)
             parts = min(ceil_div(rows, 8), max(1, ceil_div(8 * here().processors, tiles)))
             partials = cupy.empty((parts, kinds, columns), kind)
             kernel = _columns[x.dtype, kind, width, rms]
             kernel(tiles * parts, (32, 8), g, x, mean, rstd, rows, columns, parts, partials)
-    elif gx is not None or wanted:
+    elif gx is not None or has_gradients:
         lanes, items = plan
         at_once, threads = _shape(lanes)
         parts = min(ceil_div(rows, at_once), here().processors * max(1, 1024 // threads))
-        if not wanted:  # nothing to be kept from row to row
+        if not has_gradients:  # nothing to be kept from row to row
             parts = min(ceil_div(rows, at_once), 16 * parts)
-        partials = cupy.empty((parts, kinds, columns), kind) if wanted else None
-        shared = at_once * kinds * columns * kind.itemsize if wanted and at_once > 1 else 0
-        kernel = _backward[x.dtype, weight_kind, kind, width, lanes, items, rms, wanted]
+        partials = cupy.empty((parts, kinds, columns), kind) if has_gradients else None
+        shared = at_once * kinds * columns * kind.itemsize if has_gradients and at_once > 1 else 0
+        kernel = _backward[x.dtype, weight_kind, kind, width, lanes, items, rms, has_gradients]
         kernel(parts, threads, g, x, w, mean, rstd, rows, columns, gx, partials, shared=shared)
-    if not wanted:
+    if not has_gradients:
         return gx, None, None
     gw = cupy.empty(shape, weight_kind) if needs[1] else None
     gb = cupy.empty(shape, weight_kind) if needs[2] else None

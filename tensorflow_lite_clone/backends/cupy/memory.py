@@ -219,9 +219,9 @@ def from_peer(array: Any, source: int, index: int) -> Any:
     before, and the memory is not written again while it is read. The host waits for nothing.
     """
     with cupy.cuda.Device(source):
-        theirs = cupy.cuda.get_current_stream()
+        current = cupy.cuda.get_current_stream()
         ready = cupy.cuda.Event(disable_timing=True)
-        ready.record(theirs)
+        ready.record(current)
     with cupy.cuda.Device(index):
         made = cupy.empty(array.shape, array.dtype)
         ours = cupy.cuda.get_current_stream()
@@ -230,7 +230,7 @@ def from_peer(array: Any, source: int, index: int) -> Any:
         done = cupy.cuda.Event(disable_timing=True)
         done.record(ours)
     with cupy.cuda.Device(source):
-        theirs.wait_event(done)
+        current.wait_event(done)
     return made
 
 

@@ -14,10 +14,10 @@ from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     NORM_CHUNK,
     THREADS,
     batches,
+    is_supported,
     launch,
     numbers,
     rows,
-    served,
 )
 from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
@@ -47,7 +47,7 @@ def sgd_step(
     h = Hyper(hyper)
     lists = [params, grads, buffers] if h.momentum else [params, grads]
     found = rows(lists, read=(1,))
-    if found is None or not served(h.lr, found_inf):
+    if found is None or not is_supported(h.lr, found_inf):
         return NotImplemented
     share = function_of(h.dampening, complement) if h.momentum else 1.0
     for dtype, places in found.items():
@@ -100,7 +100,7 @@ def rmsprop_step(
 ) -> Any:
     h = Hyper(hyper)
     found = rows([params, grads, *[state for state in states if state]], read=(1,))
-    if found is None or not served(h.lr, found_inf):
+    if found is None or not is_supported(h.lr, found_inf):
         return NotImplemented
     share = function_of(h.alpha, complement)
     for dtype, places in found.items():
@@ -125,7 +125,7 @@ def rmsprop_step(
 
 @override("count_steps", backend="cupy")
 def count_steps(F: Any, steps: list, *, found_inf: Any = None) -> Any:
-    if not served(0.0, found_inf, steps):
+    if not is_supported(0.0, found_inf, steps):
         return NotImplemented
     for start in range(0, len(steps), _COUNT):
         part = steps[start : start + _COUNT]

@@ -11,8 +11,8 @@ from tensorflow_lite_clone.backends.cupy.kernel import Kernel, blocks_for
 from tensorflow_lite_clone.backends.cupy.tensor_lists import (
     THREADS,
     batches,
+    is_supported,
     numbers,
-    served,
 )
 from tensorflow_lite_clone.dispatch.table import override
 from tensorflow_lite_clone.kernels.steps import complement, function_of, fused_step, logarithm
@@ -36,7 +36,7 @@ def _by_rule(name: str, rule: str, values: Callable[[Any], tuple], *cells: str) 
 
 def _run_on_numbers(rule: str, lists: list[list], values: tuple, found_inf: Any) -> Any:
     """One launch of a rule for lists of numbers on the device, computed in float64."""
-    if not served(values[0], found_inf, *lists):
+    if not is_supported(values[0], found_inf, *lists):
         return NotImplemented
     packed = numbers(_f64, *values)
     places = list(enumerate(zip(*lists, strict=True)))

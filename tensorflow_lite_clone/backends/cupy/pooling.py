@@ -51,7 +51,7 @@ _MOST_STRIPS = (1 << 31) - 1
 _KNOWN: dict[Ints, int] = {(2, 2): 2, (3, 3): 3}  # kernels that the compiler knows
 
 
-def _served(x: Any, size: Ints, count: Ints) -> bool:
+def _is_supported(x: Any, size: Ints, count: Ints) -> bool:
     """Whether the kernels take arrays of x's dtype with these spaces before and after."""
     return (
         x.dtype in ACCUMULATORS
@@ -175,7 +175,7 @@ def max_pool(
 ) -> Any:
     size = x.shape[2:]
     count = pooled_size(size, kernel, stride, padding, dilation, ceil_mode)
-    if not _served(x, size, count) or not _coded(kernel):
+    if not _is_supported(x, size, count) or not _coded(kernel):
         return NotImplemented
     return _maxima(x, count, kernel, stride, padding, dilation)
 
@@ -220,7 +220,7 @@ def _maxima(
 def max_pool_winners(
     F: Any, x: Any, y: Any, *, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints
 ) -> Any:
-    if not _served(x, x.shape[2:], y.shape[2:]) or not _coded(kernel):
+    if not _is_supported(x, x.shape[2:], y.shape[2:]) or not _coded(kernel):
         return NotImplemented
     codes = _maxima(x, y.shape[2:], kernel, stride, padding, dilation)[1].astype(np.int32)
     places = (codes >> 4) * kernel[-1] + (codes & 15)
@@ -234,7 +234,7 @@ def max_pool_backward(
     dilation: Ints,
 ) -> Any:  # fmt: skip
     size, count = x.shape[2:], y.shape[2:]
-    if not _served(x, size, count) or not _coded(kernel) or g.dtype != x.dtype:
+    if not _is_supported(x, size, count) or not _coded(kernel) or g.dtype != x.dtype:
         return NotImplemented
     if hint is None or not hint.size:
         hint = _maxima(x, count, kernel, stride, padding, dilation)[1]
@@ -284,7 +284,7 @@ def avg_pool(
     include: bool, divisor: int | None,
 ) -> Any:  # fmt: skip
     count = pooled_size(size, kernel, stride, padding, (1,) * len(size), ceil_mode)
-    if not _served(x, size, count) or not -1 << 31 <= (divisor or 0) < 1 << 31:
+    if not _is_supported(x, size, count) or not -1 << 31 <= (divisor or 0) < 1 << 31:
         return NotImplemented
     last = _channels_last(x)
     x = _laid(x, last)
@@ -317,7 +317,7 @@ def avg_pool_backward(
     include: bool, divisor: int | None,
 ) -> Any:  # fmt: skip
     count = g.shape[2:]
-    if not _served(g, size, count) or not -1 << 31 <= (divisor or 0) < 1 << 31:
+    if not _is_supported(g, size, count) or not -1 << 31 <= (divisor or 0) < 1 << 31:
         return NotImplemented
     last = _channels_last(g)
     g = _laid(g, last)

@@ -172,9 +172,9 @@ class Generator(Stream):
         y = self._new(flatten(shape)[0], dtype)
         return self._draw(instance, y, 2 if wide else 4, a, b)
 
-    def _complex(self, method: Any, shape: Shape, dtype: Any, described: DType, *args: Any) -> Any:
+    def _complex(self, method: Any, shape: Shape, dtype: Any, info: DType, *args: Any) -> Any:
         shape, count = flatten(shape)
-        real = np.dtype(described.to_real().name)
+        real = np.dtype(info.to_real().name)
         return method(2 * count, real, *args).view(dtype).reshape(shape)
 
     @_here
@@ -182,10 +182,10 @@ class Generator(Stream):
         self, shape: Shape, dtype: Any = np.float32, low: float = 0.0, high: float = 1.0
     ) -> Any:
         """low + u (high - low) in [low, high), of 24 bits, for float64 53; complex: both parts."""
-        dtype, described = describe(dtype)
-        if described.is_complex:
-            return self._complex(self.uniform, shape, dtype, described, low, high)
-        check_uniform_bounds(low, high, described)
+        dtype, info = describe(dtype)
+        if info.is_complex:
+            return self._complex(self.uniform, shape, dtype, info, low, high)
+        check_uniform_bounds(low, high, info)
         return self._real(shape, dtype, "Uniform", low, high)
 
     @_here
@@ -203,13 +203,13 @@ class Generator(Stream):
             sample = self.normal(shape, dtype)
             return (sample * std + mean).astype(sample.dtype, copy=False)
         check_deviation(std)
-        dtype, described = describe(dtype)
-        if described.is_complex:
-            return self._complex(self.normal, shape, dtype, described, mean, std / math.sqrt(2))
-        if not described.is_floating_point:
+        dtype, info = describe(dtype)
+        if info.is_complex:
+            return self._complex(self.normal, shape, dtype, info, mean, std / math.sqrt(2))
+        if not info.is_floating_point:
             if not flatten(shape)[1]:
                 return cupy.empty(shape, dtype)
-            raise unsupported("normal_kernel_cuda", described)
+            raise unsupported("normal_kernel_cuda", info)
         return self._real(shape, dtype, "Normal", mean, std)
 
     @_here
@@ -218,9 +218,9 @@ class Generator(Stream):
     ) -> Any:
         """exp(normal)."""
         check_positive("log_normal_", "std", std)
-        dtype, described = describe(dtype)
-        if not described.is_floating_point:
-            raise unsupported("log_normal_cuda", described)
+        dtype, info = describe(dtype)
+        if not info.is_floating_point:
+            raise unsupported("log_normal_cuda", info)
         return self._real(shape, dtype, "LogNormal", mean, std)
 
     @_here
@@ -243,9 +243,9 @@ class Generator(Stream):
     def geometric(self, shape: Shape, dtype: Any = np.float32, p: float = 0.5) -> Any:
         """ceil(log(u) / log(1 - p)): how many trials until the first success."""
         check_success(p)
-        dtype, described = describe(dtype)
-        if described.is_complex or described.kind == "b":
-            raise unsupported("geometric_cuda", described)
+        dtype, info = describe(dtype)
+        if info.is_complex or info.kind == "b":
+            raise unsupported("geometric_cuda", info)
         return self._real(shape, dtype, "Geometric", 1.0 / math.log1p(-p))
 
     # ---- choices
@@ -253,18 +253,18 @@ class Generator(Stream):
     @_here
     def bernoulli(self, p: Any, shape: Shape | None = None, dtype: Any = np.float32) -> Any:
         """Ones where u < p, for a number or an array of p; any real dtype and bool."""
-        dtype, described = describe(dtype)
+        dtype, info = describe(dtype)
         if isinstance(p, cupy.ndarray):
-            return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, described)
+            return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, info)
         check_probability(p)
-        if described.is_complex:
-            raise unsupported("bernoulli_scalar_cuda_", described)
+        if info.is_complex:
+            raise unsupported("bernoulli_scalar_cuda_", info)
         y = self._new(() if shape is None else flatten(shape)[0], dtype)
         return self._draw(_fill_choices[dtype], y, 4, threshold(p))
 
-    def _bernoulli_array(self, p: Any, shape: Shape, dtype: np.dtype, described: DType) -> Any:
-        if described.is_complex:
-            raise unsupported("bernoulli_tensor_cuda_self_", described)
+    def _bernoulli_array(self, p: Any, shape: Shape, dtype: np.dtype, info: DType) -> Any:
+        if info.is_complex:
+            raise unsupported("bernoulli_tensor_cuda_self_", info)
         kind = describe(p.dtype)[1]
         if not kind.is_floating_point:
             raise unsupported("bernoulli_tensor_cuda_p_", kind)
@@ -279,9 +279,9 @@ class Generator(Stream):
     @_here
     def poisson(self, rates: Any) -> Any:
         """Counts with these expected values, of their shape and dtype."""
-        dtype, described = describe(rates.dtype)
-        if not described.is_floating_point:
-            raise unsupported("poisson_cuda", described)
+        dtype, info = describe(rates.dtype)
+        if not info.is_floating_point:
+            raise unsupported("poisson_cuda", info)
         means = cupy.ascontiguousarray(rates)
         message = "invalid Poisson rate, expected rate to be non-negative"
         check_range(means, 0.0, math.inf, message)
@@ -292,9 +292,9 @@ class Generator(Stream):
         """Successes among `count` trials of probability `prob` (of one shape and dtype, float32 or
         float64; NotImplementedError for others). Where either is no more than 0 the result is 0,
         where `prob` is 1 or more it is `count`; NaN gives NaN."""
-        dtype, described = describe(count.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("binomial_cuda", described)
+        dtype, info = describe(count.dtype)
+        if info.name not in ("float32", "float64"):
+            raise unsupported("binomial_cuda", info)
         parameters = [cupy.ascontiguousarray(x) for x in (count, prob)]
         instance = _fill_binomial[dtype, "double"]
         return self._draw(instance, cupy.empty(count.shape, dtype), 1, *parameters)
@@ -307,9 +307,9 @@ class Generator(Stream):
         Marsaglia and Tsang (2000) as on the CPU, in float64. Nothing is read back: each of 16
         attempts, of which one in 20 fails at most, is made for all elements.
         """
-        dtype, described = describe(shape_parameter.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("gamma_cuda", described)
+        dtype, info = describe(shape_parameter.dtype)
+        if info.name not in ("float32", "float64"):
+            raise unsupported("gamma_cuda", info)
         values = self._gammas(shape_parameter.astype(np.float64)).astype(dtype)
         return cupy.fmax(values, np.finfo(dtype).tiny)
 
@@ -318,7 +318,7 @@ class Generator(Stream):
         raised = cupy.where(alpha < 1, alpha + 1, alpha)
         d = raised - 1 / 3
         c = 1 / cupy.sqrt(9 * d)
-        drawn = d
+        samples = d
         done = cupy.zeros(shape, np.bool_)
         for _ in range(16):
             normal = self.normal(shape, np.float64)
@@ -327,10 +327,10 @@ class Generator(Stream):
             accepted = v > 0
             v = cupy.where(accepted, v, 1)
             accepted &= cupy.log(u) < 0.5 * normal * normal + d * (1 - v + cupy.log(v))
-            drawn = cupy.where(accepted & ~done, d * v, drawn)
+            samples = cupy.where(accepted & ~done, d * v, samples)
             done |= accepted
         boost = (1 - self.uniform(shape, np.float64)) ** (1 / cupy.where(alpha < 1, alpha, 1))
-        return cupy.where(alpha < 1, boost * drawn, drawn)
+        return cupy.where(alpha < 1, boost * samples, samples)
 
     dirichlet = _here(Stream.dirichlet)
 
@@ -341,14 +341,14 @@ class Generator(Stream):
         Without replacement, or for one sample: the largest of weight / q with q exponential. Else
         a search of the cumulative sums.
         """
-        described = describe(probabilities.dtype)[1]
-        check_multinomial(probabilities, num_samples, replacement, described)
+        info = describe(probabilities.dtype)[1]
+        check_multinomial(probabilities, num_samples, replacement, info)
         shape = (*probabilities.shape[:-1], num_samples)
         if not probabilities.size:
             if math.prod(shape):
                 raise RuntimeError(_NOTHING)
             return cupy.empty(shape, np.int64)
-        real = np.dtype(np.float64 if described.name == "float64" else np.float32)
+        real = np.dtype(np.float64 if info.name == "float64" else np.float32)
         weights = cupy.ascontiguousarray(probabilities).astype(real, copy=False)
         limits: Any = np.finfo(real)
         check_range(weights, 0.0, float(limits.max), f"{_INVALID} (an entry < 0, infinity or NaN)")
@@ -382,20 +382,20 @@ class Generator(Stream):
     @_here
     def random(self, shape: Shape, dtype: Any = np.int64) -> Any:
         """Integers over all of [0, largest]; floating dtypes: [0, 2**digits]."""
-        dtype, described = describe(dtype)
-        return self._integers(shape, dtype, 0, whole_range(dtype, described))
+        dtype, info = describe(dtype)
+        return self._integers(shape, dtype, 0, whole_range(dtype, info))
 
     @_here
     def randint(self, low: int, high: int | None, shape: Shape, dtype: Any = np.int64) -> Any:
         """Integers of [low, high), or with `high=None` from `low` to the dtype's largest."""
-        dtype, described = describe(dtype)
-        return self._integers(shape, dtype, *integer_range(low, high, dtype, described))
+        dtype, info = describe(dtype)
+        return self._integers(shape, dtype, *integer_range(low, high, dtype, info))
 
     @_here
     def permutation(self, n: int, dtype: Any = np.int64) -> Any:
         """A random order of 0, ..., n - 1: where 64-bit words lie when sorted."""
-        dtype, described = describe(dtype)
-        check_permutation(n, dtype, described)
+        dtype, info = describe(dtype)
+        check_permutation(n, dtype, info)
         keys = self._integers(n, np.dtype(np.int64), 0, None)
         return cupy.argsort(keys).astype(dtype, copy=False)
 

@@ -18,7 +18,7 @@ _gru_forward = Kernel("recurrent.cu", "gru_cell_forward", params=_PARAMS)
 _gru_backward = Kernel("recurrent.cu", "gru_cell_backward", params=_PARAMS)
 
 
-def _served(states: tuple, gates: tuple, count: int) -> bool:
+def _is_supported(states: tuple, gates: tuple, count: int) -> bool:
     """Whether all states have one shape (..., hidden) and all gates (..., count hidden)."""
     shape, dtype = states[0].shape, states[0].dtype
     if dtype not in ACCUMULATORS or not shape or states[0].size > BLOCK << 31:
@@ -53,30 +53,28 @@ def _like(x: Any) -> Any:
 
 @override("lstm_cell_step", backend="cupy")
 def lstm_cell_step(F: Any, gates: Any, c: Any) -> Any:
-    if not _served((c,), (gates,), 4):
+    if not _is_supported((c,), (gates,), 4):
         return NotImplemented
     return _launch(_lstm_forward, 4, (gates, c), c, (_like(c), _like(c)))
 
 
 @override("lstm_cell_step_backward", backend="cupy")
 def lstm_cell_step_backward(F: Any, gh: Any, gc: Any, gates: Any, c: Any, c_new: Any) -> Any:
-    if not _served((c, gh, gc, c_new), (gates,), 4):
+    if not _is_supported((c, gh, gc, c_new), (gates,), 4):
         return NotImplemented
-    return _launch(
-        _lstm_backward, 4, (gh, gc, gates, c, c_new), c, (_like(gates), _like(c))
-    )
+    return _launch(_lstm_backward, 4, (gh, gc, gates, c, c_new), c, (_like(gates), _like(c)))
 
 
 @override("gru_cell_step", backend="cupy")
 def gru_cell_step(F: Any, x_gates: Any, h_gates: Any, h: Any) -> Any:
-    if not _served((h,), (x_gates, h_gates), 3):
+    if not _is_supported((h,), (x_gates, h_gates), 3):
         return NotImplemented
     return _launch(_gru_forward, 3, (x_gates, h_gates, h), h, (_like(h),))
 
 
 @override("gru_cell_step_backward", backend="cupy")
 def gru_cell_step_backward(F: Any, g: Any, x_gates: Any, h_gates: Any, h: Any) -> Any:
-    if not _served((h, g), (x_gates, h_gates), 3):
+    if not _is_supported((h, g), (x_gates, h_gates), 3):
         return NotImplemented
     outputs = (_like(x_gates), _like(h_gates), _like(h))
     return _launch(_gru_backward, 3, (g, x_gates, h_gates, h), h, outputs)

@@ -62,7 +62,7 @@ def _walk(shape: tuple, strides: tuple, axes: frozenset[int]) -> Walk | None:
         found = Axis(shape[axis], strides[axis], made.get(axis, 0))
         group = groups[reduced]
         inner = group[0] if group and last is reduced else None
-        if inner and all([mine == own * inner.size for mine, own in zip(found[1:], inner[1:])]):
+        if inner and all([stride == own * inner.size for stride, own in zip(found[1:], inner[1:])]):
             group[0] = Axis(found.size * inner.size, inner.step, inner.made)
         else:
             group.insert(0, found)
@@ -161,15 +161,17 @@ def _launched(
     return both
 
 
-def _types(word: str, dtype: Any, wanted: Any) -> _Types | None:
+def _types(word: str, dtype: Any, out_dtype: Any) -> _Types | None:
     """What a word accumulates; None where it is left to CuPy."""
     if word in ("any", "all"):
         return _Types(dtype, _INT, _BOOL) if dtype.kind in "biufV" else None
     accumulator = ACCUMULATORS.get(dtype)
-    if accumulator is not None and (wanted is None or wanted == dtype):  # `float64 == None` holds
+    if accumulator is not None and (
+        out_dtype is None or out_dtype == dtype
+    ):  # `float64 == None` holds
         return _Types(dtype, accumulator, dtype)
     if dtype.kind in "biu":
-        if word in ("sum", "prod") and wanted == _INT64:
+        if word in ("sum", "prod") and out_dtype == _INT64:
             return _Types(dtype, _INT64, _INT64)
         if word in ("max", "min") and dtype.kind != "b":
             whole = _INT if dtype.itemsize < 4 else dtype  # which lanes can exchange
@@ -177,9 +179,9 @@ def _types(word: str, dtype: Any, wanted: Any) -> _Types | None:
     return None
 
 
-def _prepare(word: str, x: Any, axis: Any, keepdims: bool, wanted: Any) -> Any:
+def _prepare(word: str, x: Any, axis: Any, keepdims: bool, out_dtype: Any) -> Any:
     """A function of an array like `x` that reduces it, or None."""
-    types = _types(word, x.dtype, wanted)
+    types = _types(word, x.dtype, out_dtype)
     if types is None or not x.size or any([step < 0 for step in x.strides]):
         return None
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -219,17 +221,17 @@ def _prepare(word: str, x: Any, axis: Any, keepdims: bool, wanted: Any) -> Any:
 _kept: dict[Any, Any] = {}
 
 
-def reduced(word: str, x: Any, axis: Any, keepdims: bool, wanted: Any = None) -> Any:
-    """The word of F of `x` over axes (None: all), or NotImplemented; `wanted` is a native dtype."""
+def reduced(word: str, x: Any, axis: Any, keepdims: bool, out_dtype: Any = None) -> Any:
+    """The word of F of `x` over axes (None: all), or NotImplemented; `out_dtype` is native."""
     if x.__class__ is not ndarray:
         return NotImplemented
-    key = word, x.dtype, x.shape, x.strides, axis, keepdims, wanted
+    key = word, x.dtype, x.shape, x.strides, axis, keepdims, out_dtype
     try:
         reduce = _kept[key]
     except KeyError:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        reduce = _kept[key] = _prepare(word, x, axis, keepdims, wanted)
+        reduce = _kept[key] = _prepare(word, x, axis, keepdims, out_dtype)
     except TypeError:  # a list of axes
         return NotImplemented
     return NotImplemented if reduce is None else reduce(x)

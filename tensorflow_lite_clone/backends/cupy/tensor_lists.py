@@ -118,16 +118,16 @@ def numbers(dtype: Any, *values: Any) -> np.ndarray:
     """
     accumulator = ACCUMULATORS[dtype]
     words = np.zeros(8 + accumulator.itemsize, np.int64)
-    held = words[8:].view(accumulator)
+    scalars = words[8:].view(accumulator)
     for i, value in enumerate(values):
         if value.__class__ is DynamicScalar:
-            held[i] = value
+            scalars[i] = value
             words[i] = value.device_value.data.ptr
         elif isinstance(value, cupy.ndarray):
-            held[i] = np.nan  # equal to nothing: the kernel takes the cell
+            scalars[i] = np.nan  # equal to nothing: the kernel takes the cell
             words[i] = value.data.ptr
         else:
-            held[i] = value
+            scalars[i] = value
     return words.view(f"V{words.nbytes}")
 
 
@@ -136,7 +136,7 @@ def is_cell(value: Any) -> bool:
     return value.__class__ is cupy.ndarray and value.dtype == _f32 and value.size == 1
 
 
-def served(lr: Any, found_inf: Any, *cells: list) -> bool:
+def is_supported(lr: Any, found_inf: Any, *cells: list) -> bool:
     """Whether what lies on the device lies there as the kernels read it."""
     return (
         (lr.__class__ is not cupy.ndarray or is_cell(lr))
@@ -158,7 +158,7 @@ def launch_step(
 ) -> Any:
     """What `kernels.steps.fused_step` runs; NotImplemented for what the kernel cannot serve."""
     found = rows(lists, read=(1,))
-    if found is None or not served(lr, found_inf, *cells):
+    if found is None or not is_supported(lr, found_inf, *cells):
         return NotImplemented
     given = values()  # not before: taking a device value is a promise to launch
     count = len(lists) + len(cells)

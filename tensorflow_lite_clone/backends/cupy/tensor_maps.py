@@ -46,10 +46,10 @@ def tensor_map(
     float32 becomes tf32 on the way. `written`: a kernel writes the array through it, or else reads.
     What lies outside is zero. RuntimeError where the driver refuses.
     """
-    described = array.dtype, shape, strides, box, steps, swizzle, rounded
-    result = made(array.data.ptr, *described)
+    key = array.dtype, shape, strides, box, steps, swizzle, rounded
+    result = made(array.data.ptr, *key)
     if watch.maps is not None:
-        watch.maps[result.tobytes()] = array.data.ptr, described, written
+        watch.maps[result.tobytes()] = array.data.ptr, key, written
     return result
 
 

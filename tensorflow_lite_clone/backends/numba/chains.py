@@ -7,6 +7,7 @@ and contracts nothing. Kernels are made of text, so that Numba keeps them for th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,10 +17,10 @@ from tensorflow_lite_clone.fuse.symbol import Symbol
 from tensorflow_lite_clone.fuse.target import BOOL, FLOAT32, FLOAT64
 
 _kernels = Kernels("chains")
-_EXACT = """add subtract multiply divide negative square sqrt greater less greater_equal less_equal
-    equal not_equal""".split()
-_TEXTS = {name: PRIMITIVES[name].c["f"] for name in _EXACT}
-_TEXTS.update({"positive": "{0}", "abs": "abs({0})", "where": "{1} if {0} else {2}"})
+#: What C and Python say alike: one operator, which is rounded exactly.
+_OPERATOR = re.compile(r"-?\{0\}( ([-+*/<>]|[<>=!]=) \{[01]\})?")
+_TEXTS = {n: r.c["f"] for n, r in PRIMITIVES.items() if _OPERATOR.fullmatch(r.c.get("f", ""))}
+_TEXTS.update(abs="abs({0})", positive="{0}", sqrt="sqrt({0})", where="{1} if {0} else {2}")
 _FEWEST = 2  # steps that are worth a kernel
 _CHECKS = 8  # comparisons of addresses that LLVM makes before it gives a loop up
 

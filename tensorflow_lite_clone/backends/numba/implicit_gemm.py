@@ -112,16 +112,16 @@ def plan(rows: Axis, columns: Axis, sizes: Ints, steps: Ints, tile: int, split: 
     are rounded up to; `split`: numbers that an item may have, pixels that its lines should have,
     and items that there should be.
     """
-    (images, channels, outputs), (room, long, wanted) = sizes, split
+    (images, channels, outputs), (room, long, min_items) = sizes, split
     remainders = list(product(rows.remainders, columns.remainders)) or [(0, 0)]
     tall, wide = rows.pitch, columns.pitch
     a_row = max(channels * len(remainders), outputs) * wide
-    bands = max(-(-a_row * tall // room), min(-(-wanted // max(images, 1)), rows.max_windows))
+    bands = max(-(-a_row * tall // room), min(-(-min_items // max(images, 1)), rows.max_windows))
     count = -(-rows.max_windows // bands)
     bands, groups = -(-rows.max_windows // count), images
     if bands == 1:
         group = max(1, min(long // (tall * wide), room // (a_row * tall)))
-        groups = min(images, -(-images // (group * wanted)) * wanted)
+        groups = min(images, -(-images // (group * min_items)) * min_items)
     else:
         tall = count + rows.reach
     group = -(-images // groups)

@@ -21,7 +21,7 @@ _kernels = Kernels("optimizer")
 _LEAST = 1 << 12  # of all parameters together
 
 
-def _serves(lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
+def _is_supported(lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
     return (
         isinstance(lr, float | int)
         and found_inf is None
@@ -47,7 +47,7 @@ def sgd_step(
     F: Any, params: list, grads: list, buffers: list, *, found_inf: Any = None, **hyper: Any
 ) -> Any:
     h = Hyper(hyper)
-    if not _serves(h.lr, found_inf, params, grads, buffers):
+    if not _is_supported(h.lr, found_inf, params, grads, buffers):
         return NotImplemented
     sign = -1.0 if h.maximize else 1.0
     calls: list[tuple] = []
@@ -76,7 +76,7 @@ def adam_step(
     plain = not h.amsgrad and all([isinstance(step, float) for step in h.steps])
     if not plain or not all([isinstance(beta, float | int) for beta in h.betas]):
         return NotImplemented
-    if not _serves(h.lr, found_inf, params, grads, means, squares):
+    if not _is_supported(h.lr, found_inf, params, grads, means, squares):
         return NotImplemented
     beta1, beta2 = h.betas
     sign = -1.0 if h.maximize else 1.0

@@ -20,13 +20,13 @@ _LEAST = 1 << 9
 _WORK = 8  # a hidden element's, in those of a softmax
 
 
-def _serves(hidden: int, *arrays: np.ndarray) -> bool:
+def _is_supported(hidden: int, *arrays: np.ndarray) -> bool:
     return row_major(*arrays) and all([x.ndim == 2 and x.shape[1] % hidden == 0 for x in arrays])
 
 
 @compiled("lstm_cell_step", least=_LEAST)
 def lstm_cell_step(gates: np.ndarray, c: np.ndarray) -> Any:
-    if not _serves(c.shape[-1], gates, c):
+    if not _is_supported(c.shape[-1], gates, c):
         return NotImplemented
     h, new = np.empty_like(c), np.empty_like(c)
     run(_kernels.lstm_cell_step, len(c), _WORK * c.shape[1], gates, c, h, new)
@@ -37,7 +37,7 @@ def lstm_cell_step(gates: np.ndarray, c: np.ndarray) -> Any:
 def lstm_cell_step_backward(
     gh: np.ndarray, gc: np.ndarray, gates: np.ndarray, c: np.ndarray, c_new: np.ndarray
 ) -> Any:
-    if not _serves(c.shape[-1], gc, gates, c, c_new):
+    if not _is_supported(c.shape[-1], gc, gates, c, c_new):
         return NotImplemented
     g_gates, g_c = np.empty_like(gates), np.empty_like(c)
     run(_kernels.lstm_cell_step_backward, len(c), _WORK * c.shape[1], gh, gc, gates, c, c_new,
@@ -47,7 +47,7 @@ def lstm_cell_step_backward(
 
 @compiled("gru_cell_step", least=_LEAST)
 def gru_cell_step(x_gates: np.ndarray, h_gates: np.ndarray, h: np.ndarray) -> Any:
-    if not _serves(h.shape[-1], x_gates, h_gates, h):
+    if not _is_supported(h.shape[-1], x_gates, h_gates, h):
         return NotImplemented
     new = np.empty_like(h)
     run(_kernels.gru_cell_step, len(h), _WORK * h.shape[1], x_gates, h_gates, h, new)
@@ -58,7 +58,7 @@ def gru_cell_step(x_gates: np.ndarray, h_gates: np.ndarray, h: np.ndarray) -> An
 def gru_cell_step_backward(
     g: np.ndarray, x_gates: np.ndarray, h_gates: np.ndarray, h: np.ndarray
 ) -> Any:
-    if not _serves(h.shape[-1], x_gates, h_gates, h):
+    if not _is_supported(h.shape[-1], x_gates, h_gates, h):
         return NotImplemented
     gx, gh_gates, gh = np.empty_like(x_gates), np.empty_like(h_gates), np.empty_like(h)
     run(_kernels.gru_cell_step_backward, len(h), _WORK * h.shape[1], g, x_gates, h_gates, h, gx,
@@ -79,7 +79,7 @@ def _slopes(
     order: slice,
 ) -> tuple[np.ndarray, np.ndarray]:
     steps, size, n = gh.shape
-    turned = w_hh.T
+    transposed = w_hh.T
     to_h, to_c = np.zeros((size, n), gh.dtype), np.array(gc, order="C")
     with workspace(gates.size, gh.dtype) as memory:
         found = memory.reshape(steps, 4, size, n)
@@ -87,14 +87,14 @@ def _slopes(
         for step in range(steps)[::-1]:
             run(_kernels.lstm_slopes, to_c.size, _WORK, gh[step], kept[step], kept[step + 1, 4],
                 to_h, to_c, found[step])  # fmt: skip
-            np.matmul(turned, products[step], out=to_h)
+            np.matmul(transposed, products[step], out=to_h)
         gates[:, :, order] = found.transpose(1, 2, 0, 3)
     return to_h, to_c
 
 
 @compiled("lstm_sequence", least=_LEAST)
 def lstm_sequence(x: np.ndarray, *arrays: Any, backwards: bool) -> Any:
-    if not recurrent.served(x, *arrays):
+    if not recurrent.is_supported(x, *arrays):
         return NotImplemented
     return recurrent.forward(_activate, x, *arrays, backwards=backwards)
 

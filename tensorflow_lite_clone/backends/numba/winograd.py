@@ -23,7 +23,7 @@ class CompiledTransforms(Transforms):
     def seen(
         self, x: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray
     ) -> Iterator[np.ndarray]:
-        if not _serves(x):
+        if not _is_supported(x):
             return super().seen(x, downs, along, lines, memory)
         corners = [(down.corner, along.corner) for down in downs]
         return _values(x, corners, (downs[0].tiles, along.tiles), memory, False)
@@ -31,7 +31,7 @@ class CompiledTransforms(Transforms):
     def made(
         self, g: np.ndarray, downs: Pieces, along: Piece, lines: np.ndarray, memory: np.ndarray
     ) -> Iterator[np.ndarray]:
-        if not _serves(g):
+        if not _is_supported(g):
             return super().made(g, downs, along, lines, memory)
         corners = [(down.made.places.start, along.made.places.start) for down in downs]
         return _values(g, corners, (downs[0].tiles, along.tiles), memory, True)
@@ -46,7 +46,7 @@ class CompiledTransforms(Transforms):
         columns: np.ndarray,
         memory: np.ndarray,
     ) -> None:
-        if not _serves(y):
+        if not _is_supported(y):
             super().results(y, sums, b, down, along, columns, memory)
             return
         bias = np.zeros(y.shape[1], y.dtype) if b is None else np.ascontiguousarray(b)
@@ -54,7 +54,7 @@ class CompiledTransforms(Transforms):
         _winograd.results(0, len(y), sums.reshape(-1), bias, y, corner, (down.tiles, along.tiles))
 
 
-def _serves(x: np.ndarray) -> bool:
+def _is_supported(x: np.ndarray) -> bool:
     return is_there() and row_major(x)
 
 

@@ -117,8 +117,8 @@ def broadcast_row(ufunc: Any, x: Any, row: Any, out: Any) -> None:
     whole = count - count % together if together > 1 else 0
     if whole:
         long = (-1, together * width)
-        several = np.concatenate([row] * together)
-        ufunc(x[:whole].reshape(long), several, out[:whole].reshape(long))
+        repeated = np.concatenate([row] * together)
+        ufunc(x[:whole].reshape(long), repeated, out[:whole].reshape(long))
     if whole < count:
         ufunc(x[whole:], row, out[whole:])
 

@@ -35,8 +35,8 @@ def joined(calls: list[Call], arrays: Any) -> list[Call]:
             complete = waiting[:-1]
         else:
             memory = set(map(_root, values_in(call)))
-            touched = waiting and not memory.isdisjoint(waiting[0].arrays)
-            complete = waiting if touched or call.writes else []
+            touches = any([not memory.isdisjoint(x.read | x.written) for x in waiting])
+            complete = waiting if touches or call.writes else []
         done += [each for links in complete for each in links.calls(target, uses, compiled)]
         waiting = waiting[len(complete) :]
         if link is None:
@@ -50,13 +50,10 @@ class _Link(groups.Item):
     def __init__(
         self, call: Call, operands: list[tuple[Value, Symbol]], results: list[tuple[Value, Symbol]]
     ) -> None:
-        known = {id(value): _root(value) for value, _ in operands}
-        written = [known[id(value)] for value, _ in results if id(value) in known]
-        super().__init__(results[0][0].shape, known.values(), written)
+        read, written = ([(_root(v), id(v)) for v, _ in pairs] for pairs in (operands, results))
+        super().__init__(results[0][0].shape, dict(read), dict(written))
         self.call, self.operands, self.results = call, operands, results
-        self.arrays: dict[int, set[int]] = {}  # in each memory
-        for value in values_in(call):
-            self.arrays.setdefault(_root(value), set()).add(id(value))
+        self.arrays = {*read, *written}  # with their memory
 
 
 class _Links(groups.Group[_Link]):
@@ -64,21 +61,16 @@ class _Links(groups.Group[_Link]):
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__(shape)
-        self.arrays: dict[int, set[int]] = {}  # in each memory
+        self.arrays: set[tuple[int, int]] = set()
 
     def has_room(self, item: _Link) -> bool:
         """Whether memory that is written is that of one array alone."""
-        none: set[int] = set()
-        counts = [
-            len(self.arrays.get(memory, none) | item.arrays.get(memory, none))
-            for memory in self.written | item.written
-        ]
-        return max(counts, default=1) == 1
+        counts = Counter([memory for memory, _ in self.arrays | item.arrays])
+        return all([counts[memory] == 1 for memory in self.written | item.written])
 
     def add(self, item: _Link) -> None:
         super().add(item)
-        for memory, arrays in item.arrays.items():
-            self.arrays.setdefault(memory, set()).update(arrays)
+        self.arrays |= item.arrays
 
     def calls(self, target: CpuTarget, uses: Counter[int], compiled: bool) -> Iterator[Call]:
         """The chain as one call, or the calls themselves where one function is all there is."""

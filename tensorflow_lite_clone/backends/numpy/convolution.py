@@ -55,7 +55,7 @@ _MANY_TIMES = 4  # as many channels
 _LONG = 3  # times as many numbers in a window as there are results
 
 
-def _serves_blas(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_blas_dtypes(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compute two-byte floats in float32; leave integers to the generic op."""
 
     def wide(F: Any, *arrays: Any, **parameters: Any) -> Any:
@@ -89,7 +89,7 @@ def _share_samples(work: Callable[[slice], None], n: int, w: Ints, windows: int)
 
 
 @override("conv", backend="numpy")
-@_serves_blas
+@_with_blas_dtypes
 def conv(
     x: np.ndarray,
     w: np.ndarray,
@@ -143,7 +143,7 @@ def _correlate(
     merge = len(x) > 1 and math.prod(windows.counts) < _MERGE_BELOW
     direct = y.flags.c_contiguous and sizes == y.shape[3:] and not merge
     line = math.prod(sizes)
-    wanted = [slice(0, count) for count in y.shape[3:]]
+    valid = [slice(0, count) for count in y.shape[3:]]
     for block, part, matrix in im2col(x, windows, merge):
         m, length = len(matrix), matrix.shape[-1]
         lines = slice(part.start * line, part.stop * line)
@@ -157,10 +157,10 @@ def _correlate(
                     np.matmul(weight, _merged(matrix, groups), out=products)
                     result = products.reshape(groups * o, m, -1, *sizes).swapaxes(0, 1)
                 else:
-                    apart = memory.reshape(m, groups, o, length)
-                    np.matmul(weight, matrix.reshape(m, groups, rows, length), out=apart)
-                    result = apart.reshape(m, groups * o, -1, *sizes)
-                y[block, :, part] = result[(..., _all, *wanted)]
+                    separate = memory.reshape(m, groups, o, length)
+                    np.matmul(weight, matrix.reshape(m, groups, rows, length), out=separate)
+                    result = separate.reshape(m, groups * o, -1, *sizes)
+                y[block, :, part] = result[(..., _all, *valid)]
         if bias is not None:
             y[block, :, part] += bias
 
@@ -172,7 +172,7 @@ def _merged(block: np.ndarray, groups: int) -> np.ndarray:
 
 
 @override("conv_backward_weight", backend="numpy")
-@_serves_blas
+@_with_blas_dtypes
 def conv_backward_weight(
     g: np.ndarray,
     x: np.ndarray,
@@ -232,7 +232,7 @@ def _summed(g: np.ndarray, x: np.ndarray, windows: Windows, groups: int) -> np.n
 
 
 @override("conv_backward_input", backend="numpy")
-@_serves_blas
+@_with_blas_dtypes
 def conv_backward_input(
     g: np.ndarray,
     w: np.ndarray,
@@ -305,9 +305,9 @@ def _by_remainders(
     for remainder in product(*map(range, stride)):
         places, numbers, before, spread = zip(*[axis[r] for axis, r in zip(axes, remainder)])
         targets = tuple([slice(r, None, s) for r, s in zip(remainder, stride)])
-        wanted = tuple([len(range(r, n, s)) for r, n, s in zip(remainder, size, stride)])
-        windows = Windows(wanted, numbers, (1,) * len(stride), before, spread)
-        if math.prod(wanted):
+        counts = tuple([len(range(r, n, s)) for r, n, s in zip(remainder, size, stride)])
+        windows = Windows(counts, numbers, (1,) * len(stride), before, spread)
+        if math.prod(counts):
             result.append((targets, places, windows))
     return tuple(result)
 

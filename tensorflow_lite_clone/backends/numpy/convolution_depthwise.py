@@ -94,7 +94,7 @@ def depthwise_weight(
 def _sum_shifted(y: np.ndarray, x: np.ndarray, w: np.ndarray, before: Ints, dilation: Ints) -> None:
     """Write the convolution of x (n, c, *space) with w (c, 1, *kernel) and stride 1 to y."""
     count, kernel = y.shape[2:], w.shape[2:]
-    wanted = (..., *[slice(0, c) for c in count])
+    valid = (..., *[slice(0, c) for c in count])
     for samples, channels, lines, sizes in _lines(x, count, kernel, before, dilation):
         target = y[samples, channels]
         m, c = target.shape[:2]
@@ -106,7 +106,7 @@ def _sum_shifted(y: np.ndarray, x: np.ndarray, w: np.ndarray, before: Ints, dila
                 np.multiply(seen, factor, out=term if number else result)
                 if number:
                     result += term
-            target[...] = result.reshape(c, m, *sizes)[wanted].swapaxes(0, 1)
+            target[...] = result.reshape(c, m, *sizes)[valid].swapaxes(0, 1)
 
 
 def _lines(

@@ -50,7 +50,7 @@ def kn2row(
     sizes = long_lines(x.shape[2:], one_line)
     line = math.prod(sizes)
     middle = lines.index(0)
-    wanted = (..., *[slice(0, count) for count in windows.counts])
+    valid = (..., *[slice(0, count) for count in windows.counts])
     for block, _, windows_of in im2col(x, one_line, merge=False, whole=True):
         m, length = len(windows_of), windows_of.shape[-1]
         with workspace(m * k * o * length, y.dtype) as memory:
@@ -62,7 +62,7 @@ def kn2row(
                 if offset and abs(offset) * line < length:
                     start, stop, shift = _overlap(offset * line, length)
                     total[..., start:stop] += results[:, number, :, start + shift : stop + shift]
-            y[block] = total.reshape(m, o, windows.counts[0], *sizes)[wanted]
+            y[block] = total.reshape(m, o, windows.counts[0], *sizes)[valid]
         if bias is not None:
             y[block] += bias
 

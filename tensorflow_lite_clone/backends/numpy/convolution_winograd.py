@@ -246,8 +246,8 @@ def _least(tiles: int, c: int, o: int) -> int:
 
 def _images(n: int, tiles: int, c: int, o: int) -> int:
     """Of how many samples a piece is, where `tiles` are of one."""
-    wanted = max(tuning.winograd_tile_elements // max(c, o), c * o // _PAIRS_A_TILE)
-    return max(1, min(-(-wanted // tiles), -(-n // flags.threads)))
+    minimum = max(tuning.winograd_tile_elements // max(c, o), c * o // _PAIRS_A_TILE)
+    return max(1, min(-(-minimum // tiles), -(-n // flags.threads)))
 
 
 def _units(start: int, stop: int, n: int, m: int, alongs: Pieces) -> Iterator[tuple[slice, Piece]]:
@@ -326,13 +326,13 @@ def _axis_pieces(size: int, count: int, before: int, most: int) -> Pieces:
         first, stop = start - before, min(start - before + covered, size)
         inside = slice(max(first, 0), max(stop, 0))
         kept = slice(inside.start - first, max(inside.stop - first, 0))
-        wanted = slice(start, min(start + length, count))
+        block = slice(start, min(start + length, count))
         pieces.append(
             Piece(
                 tiles,
                 first,
                 _Side(inside, seen[..., kept].reshape(rows, -1)),
-                _Side(wanted, made[..., : wanted.stop - start].reshape(rows, -1)),
+                _Side(block, made[..., : block.stop - start].reshape(rows, -1)),
             )
         )
     return tuple(pieces)

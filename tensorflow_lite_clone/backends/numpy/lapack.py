@@ -92,9 +92,9 @@ def solve_triangular(a: Any, x: Any, *, upper: bool, unitriangular: bool) -> boo
     trsm = routine("trsm", a.dtype) if worth else None
     if trsm is None:
         return False
-    turned = a.strides[-2] == a.itemsize and a.strides[-1] != a.itemsize  # it lies by columns
-    matrices = _listed(a.swapaxes(-1, -2) if turned else a)
-    how = {"side": 1, "lower": upper != turned, "trans_a": turned, "diag": unitriangular}
+    transposed = a.strides[-2] == a.itemsize and a.strides[-1] != a.itemsize  # it lies by columns
+    matrices = _listed(a.swapaxes(-1, -2) if transposed else a)
+    how = {"side": 1, "lower": upper != transposed, "trans_a": transposed, "diag": unitriangular}
     for which, side in zip(_places(a, x), _listed(x)):
         trsm(1, matrices[which].T, side.T, overwrite_b=1, **how)
     return True

@@ -87,7 +87,7 @@ def max_pool_backward(
     # what of x lies in `total`: a last window may not reach its end
     part_of_x = (..., *[slice(0, t - p) for t, p in zip(total, padding)])
     direct = total == size
-    apart = all([s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation)])
+    disjoint = all([s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation)])
     places = [slices for _, slices in window_slices(kernel, count, stride, dilation)]
     gx = np.empty(x.shape, x.dtype)
     step = max(1, min(len(x), tuning.pooling_block // max(x[0].size, 1)))
@@ -117,7 +117,7 @@ def max_pool_backward(
                     np.equal(source[place], tops, out=wins)
                     np.greater(wins, taken, out=wins)  # the first of equal values wins
                     np.logical_or(taken, wins, out=taken)
-                    if apart:
+                    if disjoint:
                         np.multiply(upstream, wins, out=target[place])
                     else:
                         np.multiply(upstream, wins, out=share_of_g)

@@ -117,14 +117,14 @@ class Generator(RejectionGenerator):
         """low + u (high - low) in [low, high): u 24-bit, for float64 53-bit.
 
         Complex dtypes: both parts, the real one first."""
-        dtype, described = describe(dtype)
+        dtype, info = describe(dtype)
         shape, count = flatten(shape)
-        if described.is_complex:
-            real = described.to_real().name
+        if info.is_complex:
+            real = info.to_real().name
             return self.uniform(2 * count, real, low, high).view(dtype).reshape(shape)
-        check_uniform_bounds(low, high, described)
+        check_uniform_bounds(low, high, info)
         out = np.empty(count, dtype)
-        wide = described.name == "float64"
+        wide = info.name == "float64"
         shift, span = float(low), float(high) - float(low)
         if not wide:
             shift = float(np.float32(low))
@@ -169,14 +169,14 @@ class Generator(RejectionGenerator):
             sample = self.normal(shape, dtype, 0.0, std, contiguous=contiguous)
             return np.add(sample, mean, out=sample, casting="unsafe")
         check_deviation(std)
-        dtype, described = describe(dtype)
+        dtype, info = describe(dtype)
         shape, count = flatten(shape)
-        if count and described.is_complex:
-            real, std = described.to_real().name, std / math.sqrt(2)
+        if count and info.is_complex:
+            real, std = info.to_real().name, std / math.sqrt(2)
             parts = self.normal(2 * count, real, mean, std, contiguous=contiguous)
             return parts.view(dtype).reshape(shape)
-        if count and not described.is_floating_point:
-            raise unsupported("normal_kernel_cpu", described)
+        if count and not info.is_floating_point:
+            raise unsupported("normal_kernel_cpu", info)
         out = np.empty(count, dtype)
         if count >= 16 and contiguous:
             self._fill_normal(out, float(mean), float(std))
@@ -203,10 +203,10 @@ class Generator(RejectionGenerator):
     ) -> np.ndarray:
         """exp(normal), from float64 pairs one after the other."""
         check_positive("log_normal_", "std", std)
-        dtype, described = describe(dtype)
+        dtype, info = describe(dtype)
         shape, count = flatten(shape)
-        if not described.is_floating_point:
-            raise unsupported("log_normal_cpu", described)
+        if not info.is_floating_point:
+            raise unsupported("log_normal_cpu", info)
         out = np.empty(count, dtype)
         store(out, np.exp(_affine(self._single_normals(count), float(mean), float(std))))
         return out.reshape(shape)
@@ -232,14 +232,14 @@ class Generator(RejectionGenerator):
     def geometric(self, shape: Shape, dtype: Any = np.float32, p: float = 0.5) -> np.ndarray:
         """ceil(log(u) / log(1 - p)): how many trials until the first success; 53-bit."""
         check_success(p)
-        dtype, described = describe(dtype)
-        if described.is_complex or described.kind == "b":
-            raise unsupported("geometric_cpu", described)
+        dtype, info = describe(dtype)
+        if info.is_complex or info.kind == "b":
+            raise unsupported("geometric_cpu", info)
         scale = math.log1p(-p)
 
         def trials(u: np.ndarray) -> np.ndarray:
             values = np.ceil(np.log(u) / scale)
-            return values if described.is_floating_point else values.astype(np.int64)
+            return values if info.is_floating_point else values.astype(np.int64)
 
         return self._from_uniform53(shape, dtype, trials)
 
@@ -260,12 +260,12 @@ class Generator(RejectionGenerator):
     ) -> np.ndarray:
         """Ones where u < p. A number p: 53-bit; an array (it broadcasts to `shape`, by default its
         own): 24-bit, or 53-bit where it is float64. Any real dtype and bool."""
-        dtype, described = describe(dtype)
+        dtype, info = describe(dtype)
         if isinstance(p, np.ndarray):
-            return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, described)
+            return self._bernoulli_array(p, p.shape if shape is None else shape, dtype, info)
         check_probability(p)
-        if described.is_complex:
-            raise unsupported("bernoulli_scalar_cpu_", described)
+        if info.is_complex:
+            raise unsupported("bernoulli_scalar_cpu_", info)
         shape, count = flatten(() if shape is None else shape)
         out = np.empty(count, dtype)
         threshold = math.ceil(p * 2.0**53)
@@ -274,10 +274,10 @@ class Generator(RejectionGenerator):
         return out.reshape(shape)
 
     def _bernoulli_array(
-        self, p: np.ndarray, shape: Shape, dtype: np.dtype, described: DType
+        self, p: np.ndarray, shape: Shape, dtype: np.dtype, info: DType
     ) -> np.ndarray:
-        if described.is_complex:
-            raise unsupported("bernoulli_tensor_cpu_self_", described)
+        if info.is_complex:
+            raise unsupported("bernoulli_tensor_cpu_self_", info)
         kind = describe(p.dtype)[1]
         if not kind.is_floating_point:
             raise unsupported("bernoulli_tensor_cpu_p_", kind)
@@ -302,8 +302,8 @@ class Generator(RejectionGenerator):
 
         Without replacement, or for one sample: the largest of weight / q with q exponential, a
         53-bit uniform each. Else a search of the cumulative sums, a 53-bit uniform a sample."""
-        dtype, described = describe(probabilities.dtype)
-        check_multinomial(probabilities, num_samples, replacement, described)
+        dtype, info = describe(probabilities.dtype)
+        check_multinomial(probabilities, num_samples, replacement, info)
         if replacement and num_samples > 1:
             return self._multinomial_by_search(probabilities, num_samples)
         if not (probabilities >= 0).all() or not (probabilities < np.inf).all():

@@ -40,44 +40,41 @@ def check_probability(p: float) -> None:
 
 def continuous(distribution: str, dtype: Any) -> np.dtype:
     """The floating dtype of a continuous distribution."""
-    dtype, described = describe(dtype)
-    if not described.is_floating_point:
+    dtype, info = describe(dtype)
+    if not info.is_floating_point:
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. "
-            f"dtype must be a floating point but you specified {described.short_name}"
+            f"dtype must be a floating point but you specified {info.short_name}"
         )
     return dtype
 
 
-def check_uniform_bounds(low: float, high: float, described: DType) -> None:
+def check_uniform_bounds(low: float, high: float, info: DType) -> None:
     """The bounds of a uniform distribution over a floating dtype."""
-    if not described.is_floating_point:
-        raise unsupported("check_uniform_bounds", described)
-    largest = LARGEST[described.name]
+    if not info.is_floating_point:
+        raise unsupported("check_uniform_bounds", info)
+    largest = LARGEST[info.name]
     for name, bound in (("from", low), ("to", high)):
         if not -largest <= bound <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {described!r}: {bound:g}")
+            raise RuntimeError(f"{name} is out of bounds for {info!r}: {bound:g}")
     if not low <= high:
         raise RuntimeError(
             f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
         )
     if high - low > largest:
         raise RuntimeError(
-            f"uniform_ expects to-from <= {largest:g}, the largest {described!r}, "
+            f"uniform_ expects to-from <= {largest:g}, the largest {info!r}, "
             f"but found to={high:g} and from={low:g}"
         )
 
 
-def check_multinomial(
-    probabilities: Any, num_samples: int, replacement: bool, described: DType
-) -> None:
+def check_multinomial(probabilities: Any, num_samples: int, replacement: bool, info: DType) -> None:
     """Shape and dtype of weights, of which `num_samples` are to be drawn."""
     if probabilities.ndim not in (1, 2):
         raise RuntimeError(f"prob_dist must be 1 or 2 dim, but has {probabilities.ndim}")
-    if not described.is_floating_point:
+    if not info.is_floating_point:
         raise RuntimeError(
-            "multinomial only supports floating-point dtypes for input, "
-            f"got: {described.short_name}"
+            f"multinomial only supports floating-point dtypes for input, got: {info.short_name}"
         )
     if num_samples <= 0:
         raise RuntimeError(f"cannot sample n_sample <= 0 samples, but got {num_samples}")

@@ -36,9 +36,9 @@ class IntegerGenerator(GeneratorState):
         """Integers over all of [0, largest]; floating dtypes: [0, 2**digits].
 
         One draw an element; int64 and float64 take 64-bit words."""
-        dtype, described = describe(dtype)
-        modulus = whole_range(dtype, described)
-        return self._integers(shape, dtype, 0, modulus, wide=described.name in ("int64", "float64"))
+        dtype, info = describe(dtype)
+        modulus = whole_range(dtype, info)
+        return self._integers(shape, dtype, 0, modulus, wide=info.name in ("int64", "float64"))
 
     def randint(
         self, low: int, high: int | None, shape: Shape, dtype: Any = np.int64
@@ -47,8 +47,8 @@ class IntegerGenerator(GeneratorState):
 
         One draw modulo the range; a 64-bit word where the range is 2**28 or more.
         ValueError: a bound needs more than 64 bits; UserWarning: a float cannot hold all values."""
-        dtype, described = describe(dtype)
-        low, size = integer_range(low, high, dtype, described)
+        dtype, info = describe(dtype)
+        low, size = integer_range(low, high, dtype, info)
         wide = size is None or size >= _WIDE_RANGE
         return self._integers(shape, dtype, low, size, wide=wide)
 
@@ -74,8 +74,8 @@ class IntegerGenerator(GeneratorState):
         """A random order of 0, ..., n - 1 (randperm); n - 1 draws.
 
         Place i is swapped with place i + draw % (n - i), in a Python loop: 0.1 us an element."""
-        dtype, described = describe(dtype)
-        check_permutation(n, dtype, described)
+        dtype, info = describe(dtype)
+        check_permutation(n, dtype, info)
         if n >= _LARGE_PERMUTATION:
             return self._large_permutation(n).astype(dtype, copy=False)
         order = list(range(n))
@@ -103,15 +103,15 @@ class IntegerGenerator(GeneratorState):
         return result
 
 
-def whole_range(dtype: np.dtype, described: DType) -> int:
+def whole_range(dtype: np.dtype, info: DType) -> int:
     """How many integers `random` chooses from; NotImplementedError for complex dtypes."""
-    if described.is_complex:
-        raise unsupported("random_kernel_cpu", described)
-    return _last_integer(described, dtype) + 1
+    if info.is_complex:
+        raise unsupported("random_kernel_cpu", info)
+    return _last_integer(info, dtype) + 1
 
 
 def integer_range(
-    low: int, high: int | None, dtype: np.dtype, described: DType
+    low: int, high: int | None, dtype: np.dtype, info: DType
 ) -> tuple[int, int | None]:
     """The lowest integer and the number of integers that `randint` chooses from.
 
@@ -121,49 +121,49 @@ def integer_range(
         if bound is not None and not _INT64_MIN <= bound <= _INT64_MAX:
             raise ValueError(f"Overflow when unpacking long long: {bound}")
     if high is None and low == _INT64_MIN:
-        if described.name in ("bool", "float16") or described.is_complex:
-            raise unsupported("random_full_64_bits_range_kernel_cpu", described)
-        if described.kind in "iu" and described.name != "int64":
+        if info.name in ("bool", "float16") or info.is_complex:
+            raise unsupported("random_full_64_bits_range_kernel_cpu", info)
+        if info.kind in "iu" and info.name != "int64":
             raise RuntimeError(
                 "random_full_64_bits_range_kernel_cpu handles only int64, double, float and "
-                f"bfloat16, but got {described!r}"
+                f"bfloat16, but got {info!r}"
             )
         return 0, None
-    if described.is_complex:
+    if info.is_complex:
         raise RuntimeError(
             "check_random_bounds handles only integral, floating-point and boolean types, "
-            f"but got {described!r}"
+            f"but got {info!r}"
         )
-    last = _last_integer(described, dtype) if high is None else high - 1
+    last = _last_integer(info, dtype) if high is None else high - 1
     if high is not None and low >= high:
         raise RuntimeError(
             f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
         )
-    if described.is_floating_point:
+    if info.is_floating_point:
         low, last = _representable_bounds(low, last, high is None, dtype)
-    _check_integer_bounds(low, last, described, dtype)
+    _check_integer_bounds(low, last, info, dtype)
     return low, last - low + 1
 
 
-def check_permutation(n: int, dtype: np.dtype, described: DType) -> None:
+def check_permutation(n: int, dtype: np.dtype, info: DType) -> None:
     """Raises what `permutation` raises."""
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    if described.is_complex or described.kind == "b":
-        raise unsupported("randperm", described)
-    if described.is_floating_point:
-        digits = DIGITS[described.name]
-        if n > (1 << digits) + 1 and described.name != "bfloat16":
+    if info.is_complex or info.kind == "b":
+        raise unsupported("randperm", info)
+    if info.is_floating_point:
+        digits = DIGITS[info.name]
+        if n > (1 << digits) + 1 and info.name != "bfloat16":
             bound = f"2^{digits}+1" if digits > 11 else str((1 << digits) + 1)
-            raise RuntimeError(f"n cannot be greater than {bound} for {described.short_name} type.")
+            raise RuntimeError(f"n cannot be greater than {bound} for {info.short_name} type.")
     elif n and n - 1 > np.iinfo(dtype).max:
         raise RuntimeError(f"value cannot be converted to type {dtype.name}_t without overflow")
 
 
-def _last_integer(described: DType, dtype: np.dtype) -> int:
-    if described.is_floating_point:
-        return 1 << DIGITS[described.name]
-    return 1 if described.kind == "b" else int(np.iinfo(dtype).max)
+def _last_integer(info: DType, dtype: np.dtype) -> int:
+    if info.is_floating_point:
+        return 1 << DIGITS[info.name]
+    return 1 if info.kind == "b" else int(np.iinfo(dtype).max)
 
 
 def _rounded(value: int, dtype: np.dtype) -> int | None:
@@ -193,26 +193,26 @@ def _representable_bounds(low: int, last: int, open_end: bool, dtype: np.dtype) 
     return low, last
 
 
-def _check_integer_bounds(low: int, last: int, described: DType, dtype: np.dtype) -> None:
+def _check_integer_bounds(low: int, last: int, info: DType, dtype: np.dtype) -> None:
     smallest: float
     largest: float
-    if described.is_floating_point:
-        largest = LARGEST[described.name]
+    if info.is_floating_point:
+        largest = LARGEST[info.name]
         smallest = -largest
     else:
-        largest = _last_integer(described, dtype)
-        smallest = 0 if described.kind == "b" else int(np.iinfo(dtype).min)
+        largest = _last_integer(info, dtype)
+        smallest = 0 if info.kind == "b" else int(np.iinfo(dtype).min)
     bounds = (("from", low), ("to - 1", last))
     for name, bound in bounds:
         if not smallest <= bound <= largest:
-            raise RuntimeError(f"{name} is out of bounds for {described!r}: {bound}")
-    if not described.is_floating_point:
+            raise RuntimeError(f"{name} is out of bounds for {info!r}: {bound}")
+    if not info.is_floating_point:
         return
-    digits = DIGITS[described.name]
+    digits = DIGITS[info.name]
     for name, bound in bounds:
         if abs(bound) > 1 << digits:
             warnings.warn(
-                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. {described!r} does not hold "
+                f"{name} is out of bounds [-(2^{digits}), 2^{digits}]. {info!r} does not hold "
                 "every integer beyond them.",
                 UserWarning,
                 stacklevel=level_outside(),

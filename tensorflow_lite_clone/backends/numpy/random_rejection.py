@@ -31,9 +31,9 @@ class RejectionGenerator(IntegerGenerator):
 
     def poisson(self, rates: np.ndarray) -> np.ndarray:
         """Counts with these expected values, of their shape and dtype; 53-bit, in a Python loop."""
-        dtype, described = describe(rates.dtype)
-        if not described.is_floating_point:
-            raise unsupported("poisson_cpu", described)
+        dtype, info = describe(rates.dtype)
+        if not info.is_floating_point:
+            raise unsupported("poisson_cpu", info)
         means = rates.astype(np.float64).ravel()
         if not (means >= 0).all():
             raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
@@ -48,15 +48,15 @@ class RejectionGenerator(IntegerGenerator):
         float64): PyTorch's numbers, except for float32 counts above 2**24. Where either is no more
         than 0 the result is 0, where `prob` is 1 or more it is `count`; NaN gives NaN.
         NotImplementedError: other dtypes."""
-        dtype, described = describe(count.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("binomial_cpu", described)
+        dtype, info = describe(count.dtype)
+        if info.name not in ("float32", "float64"):
+            raise unsupported("binomial_cpu", info)
         # PyTorch computes in the dtype of the arguments up to the first number of float64.
         real = dtype.type
         pairs = zip(count.ravel().tolist(), prob.ravel().tolist())
         with Lookahead(self, 2 * count.size) as uniforms:
-            drawn = [_binomial(n, p, real, uniforms) for n, p in pairs]
-        return np.array(drawn, dtype).reshape(count.shape)
+            samples = [_binomial(n, p, real, uniforms) for n, p in pairs]
+        return np.array(samples, dtype).reshape(count.shape)
 
     def standard_gamma(self, shape_parameter: np.ndarray) -> np.ndarray:
         """Gamma numbers of rate 1, of the parameter's shape and dtype (float32 or float64), at
@@ -64,9 +64,9 @@ class RejectionGenerator(IntegerGenerator):
 
         Marsaglia and Tsang, A simple method for generating gamma variables (2000), on the cube of
         a normal; below 1 the parameter is raised by 1 and the result multiplied by u^(1/alpha)."""
-        dtype, described = describe(shape_parameter.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("gamma_cpu", described)
+        dtype, info = describe(shape_parameter.dtype)
+        if info.name not in ("float32", "float64"):
+            raise unsupported("gamma_cpu", info)
         values = self._gammas(shape_parameter.ravel()).astype(dtype)
         # fmax: PyTorch has no NaN here either
         return np.fmax(values, np.finfo(dtype).tiny).reshape(shape_parameter.shape)
@@ -81,16 +81,16 @@ class RejectionGenerator(IntegerGenerator):
         # Normals come in pairs, and the second one of the last pair stays for the next call, as
         # with `_single_normals`. Restoring the state would bring the first one's back.
         spare = self._next_double
-        drawn = []
+        samples = []
         parameters = zip((alpha == 0).tolist(), d.tolist(), c.tolist(), power.tolist())
         with Lookahead(self, 4 * alpha.size) as uniforms:
             for zero, depth, slope, exponent in parameters:
                 value = 0.0
                 if not zero:
                     value, spare = _gamma(depth, slope, exponent, spare, uniforms)
-                drawn.append(value)
+                samples.append(value)
         self._next_double = spare
-        return np.array(drawn, np.float64)
+        return np.array(samples, np.float64)
 
 
 def _poisson(mean: float, uniforms: Iterator[float]) -> int:
@@ -157,8 +157,8 @@ def _binomial(count: float, prob: float, real: type, uniforms: Iterator[float]) 
         return math.nan
     rare = prob if prob <= 0.5 else float(real(1.0) - real(prob))
     sample = _binomial_btrs if float(real(count) * real(rare)) >= 10 else _binomial_inversion
-    drawn = sample(count, rare, real, uniforms)
-    return drawn if prob <= 0.5 else count - drawn
+    samples = sample(count, rare, real, uniforms)
+    return samples if prob <= 0.5 else count - samples
 
 
 def _binomial_inversion(count: float, prob: float, real: type, uniforms: Iterator[float]) -> float:

@@ -145,9 +145,9 @@ class Stream:
     def dirichlet(self, concentration: Any) -> Any:
         """Points of the simplex over the last axis, strictly inside it: gamma numbers, drawn in
         float64, divided by their sums. On the CPU PyTorch's, but for the last bits."""
-        dtype, described = describe(concentration.dtype)
-        if described.name not in ("float32", "float64"):
-            raise unsupported("dirichlet", described)
+        dtype, info = describe(concentration.dtype)
+        if info.name not in ("float32", "float64"):
+            raise unsupported("dirichlet", info)
         gammas = self.standard_gamma(concentration.astype(np.float64))
         axis = -1 if gammas.ndim else None
         points = (gammas / gammas.sum(axis=axis, keepdims=True)).astype(dtype)

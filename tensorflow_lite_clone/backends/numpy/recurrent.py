@@ -27,7 +27,7 @@ Activate = Callable[[Any, Any, Any], None]
 Slopes = Callable[[Any, Any, Any, Any, Any, slice], tuple[Any, Any]]
 
 
-def served(x: Any, *arrays: Any) -> bool:
+def is_supported(x: Any, *arrays: Any) -> bool:
     kind = x.dtype
     return (
         kind.kind == "f"
@@ -133,7 +133,7 @@ def backward(
 
 def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice) -> tuple[Any, Any]:
     steps, size, n = gh.shape
-    turned = w_hh.T
+    transposed = w_hh.T
     with workspace(6 * gh.size, gh.dtype) as memory:
         # What the gradients of c' (for c, i, f and g) and of h (for o and c') are multiplied by
         factors = memory.reshape(steps, 6, size, n)
@@ -164,7 +164,7 @@ def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice) ->
             to_c += late[1]
             early *= to_c
             to_c = early[0]
-            np.matmul(turned, product, out=to_h)
+            np.matmul(transposed, product, out=to_h)
         gates[:, :, order] = factors[:, 1:5].transpose(1, 2, 0, 3)
         return to_h, to_c.copy()
 
@@ -173,7 +173,7 @@ def _slopes(gh: Any, gc: Any, w_hh: Any, kept: Any, gates: Any, order: slice) ->
 def lstm_sequence(
     F: Any, x: Any, w_ih: Any, w_hh: Any, bias: Any, h: Any, c: Any, *, backwards: bool
 ) -> Any:
-    if not served(x, w_ih, w_hh, bias, h, c):
+    if not is_supported(x, w_ih, w_hh, bias, h, c):
         return NotImplemented
     return forward(_activate, x, w_ih, w_hh, bias, h, c, backwards)
 

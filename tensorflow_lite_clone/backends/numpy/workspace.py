@@ -25,11 +25,11 @@ _pool = _Pool()
 def workspace(size: int, dtype: np.dtype) -> Iterator[np.ndarray]:
     """`size` elements of any value, this thread's until the ``with`` block ends."""
     needed = size * dtype.itemsize
-    piece = _pool.free.pop() if _pool.free else None
-    if piece is None or piece.nbytes < needed:
-        piece = np.empty(needed, np.uint8)
+    buffer = _pool.free.pop() if _pool.free else None
+    if buffer is None or buffer.nbytes < needed:
+        buffer = np.empty(needed, np.uint8)
     try:
-        yield piece[:needed].view(dtype)
+        yield buffer[:needed].view(dtype)
     finally:
-        if piece.nbytes <= _MAX_BYTES:
-            _pool.free.append(piece)
+        if buffer.nbytes <= _MAX_BYTES:
+            _pool.free.append(buffer)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone.amp.autocast_mode import _enter_autocast, _exit_autocast
-from tensorflow_lite_clone.autograd.autocast import resumed, set_dtypes, snapshot
-from tensorflow_lite_clone.autograd.autocast import state as autocast_state
 from tensorflow_lite_clone.autograd.mode import _set_grad_enabled, mode
 from tensorflow_lite_clone.core.device import (
     Device,
@@ -17,6 +15,8 @@ from tensorflow_lite_clone.core.device import (
     set_default_device,
 )
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, set_default_dtype
+from tensorflow_lite_clone.ops.decorators.autocast import resumed, set_dtypes, snapshot
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast_state
 
 _NOTHING: tuple = ()
 

@@ -83,8 +83,8 @@ def default_partition(
     needed = [node for node in gradients if isinstance(node, fx.Node)]
     for node in backward:
         needed += node.all_input_nodes
-    wanted = {*needed} - backward
-    saved = [node for node in graph.nodes if node in wanted]
+    missing = {*needed} - backward
+    saved = [node for node in graph.nodes if node in missing]
     primals = [node for node in inputs if node not in backward]
     others = [node for node in graph.nodes if node.op not in ("placeholder", "output")]
     forward_graph = _extracted(
@@ -187,8 +187,8 @@ def aot_module_simplified(
     """
     with fork_rng():
         outputs = mod(*_copies(args))
-    wanted = [n for n, x in enumerate(outputs) if isinstance(x, Tensor) and x.requires_grad]
-    if not wanted:
+    differentiable = [n for n, x in enumerate(outputs) if isinstance(x, Tensor) and x.requires_grad]
+    if not differentiable:
         module = _traced(lambda *values: [*mod(*values)], decompositions, *_copies(args))
         for number, node in enumerate(module.graph.find_nodes(op="placeholder")):
             node._rename(f"arg{number}_1")
@@ -202,13 +202,13 @@ def aot_module_simplified(
         tracing: Any = get_innermost_proxy_mode()
         graph = tracing.tracer.graph
         before = {*graph.nodes}
-        found = grad([results[n] for n in wanted], leaves, tangents, allow_unused=True)
+        found = grad([results[n] for n in differentiable], leaves, tangents, allow_unused=True)
         for node in graph.nodes:
             if node not in before:
                 node.meta[_TAG] = _BACKWARD
         return [*results, *found]
 
-    tangents = [ones_like(outputs[n].detach()) for n in wanted]
+    tangents = [ones_like(outputs[n].detach()) for n in differentiable]
     count = len(outputs)
     module = _traced(joint, decompositions, _copies(args), tangents)
     forward, backward = (partition_fn or default_partition)(
@@ -219,7 +219,7 @@ def aot_module_simplified(
         fw_compiler(forward, [*args]),
         (bw_compiler or fw_compiler)(backward, needed),
         count,
-        wanted,
+        differentiable,
         [isinstance(x, Tensor) and x.requires_grad for x in args],
     )
 

@@ -49,12 +49,12 @@ class Sources:
         self._code = code
         self._arguments = arguments
 
-    def find(self, wanted: list[Tensor], frame: FrameType | None) -> list[Source | None]:
+    def find(self, tensors: list[Tensor], frame: FrameType | None) -> list[Source | None]:
         """The sources of some tensors, seen from `frame`."""
         own = frame_of(self._code, frame)
         variables = self._arguments if own is None else own.f_locals
         found: dict[int, Source] = {}
-        missing = {id(tensor) for tensor in wanted}
+        missing = {id(tensor) for tensor in tensors}
         places: list[tuple[str, Mapping[str, Any], Any]] = [("L", variables, variables)]
         if own is not None:
             places.append(("G", own.f_globals, own.f_code.co_names))
@@ -70,7 +70,7 @@ class Sources:
                         found.setdefault(id(tensor), source)
             if missing <= found.keys():
                 break
-        return [found.get(id(tensor)) for tensor in wanted]
+        return [found.get(id(tensor)) for tensor in tensors]
 
 
 def _walk(
@@ -113,6 +113,6 @@ def _entries(value: Any) -> Iterator[tuple[str, Any]]:
     elif kind is MethodType:
         yield ".__self__", value.__self__
     elif not isinstance(value, (type, ModuleType)) and not callable(value):
-        space = getattr(value, "__dict__", None)
-        for name, entry in [*space.items()][:_WIDTH] if type(space) is dict else []:
+        namespace: Any = getattr(value, "__dict__", None)
+        for name, entry in [*namespace.items()][:_WIDTH] if type(namespace) is dict else []:
             yield f".{name}", entry

@@ -254,10 +254,10 @@ def _expect_covered(metadata: Metadata) -> None:
     for name, stored in metadata.state_dict_metadata.items():
         if isinstance(stored, BytesStorageMetadata):
             continue
-        held = sum([prod(chunk.sizes) for chunk in stored.chunks])
-        if held != prod(stored.size):
+        total = sum([prod(chunk.sizes) for chunk in stored.chunks])
+        if total != prod(stored.size):
             raise ValueError(
-                f"Failed to validate global plan: the processes have {held} elements of {name}, "
+                f"Failed to validate global plan: the processes have {total} elements of {name}, "
                 f"which has {prod(stored.size)} (shape {tuple(stored.size)})"
             )
         boxes = sorted(stored.chunks, key=lambda box: tuple(box.offsets))

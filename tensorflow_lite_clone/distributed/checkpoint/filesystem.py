@@ -345,11 +345,11 @@ class FileSystemReader(StorageReader):
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
         """Read what the plan says; RuntimeError for files that are damaged."""
-        wanted: dict[str, dict[MetadataIndex, list[ReadItem]]] = {}
+        requests: dict[str, dict[MetadataIndex, list[ReadItem]]] = {}
         for item in plan.items:
             name = self.storage_data[item.storage_index].relative_path
-            wanted.setdefault(name, {}).setdefault(item.storage_index, []).append(item)
-        for name, indices in wanted.items():
+            requests.setdefault(name, {}).setdefault(item.storage_index, []).append(item)
+        for name, indices in requests.items():
             with open(self._inside(name), "rb") as file:
                 for index in sorted(indices, key=lambda index: self.storage_data[index].offset):
                     self._read(file, index, indices[index], planner)

@@ -114,15 +114,15 @@ class BroadcastingTorchSaveReader(StorageReader):
 
         Raises KeyError for what the file lacks, ValueError for tensors of another shape.
         """
-        wanted: dict[str, list[ReadItem]] = {}
+        requests: dict[str, list[ReadItem]] = {}
         for item in plan.items:
-            wanted.setdefault(item.storage_index.fqn, []).append(item)
+            requests.setdefault(item.storage_index.fqn, []).append(item)
         pairs: Iterable[tuple[str, Any]] = self._tensors.items()
         if self._together:
             pairs = from_first(self._tensors, self.coordinator_rank)
         wrong = []
         for name, tensor in pairs:  # to the end, or those who send would wait
-            items = wanted.pop(name, [])
+            items = requests.pop(name, [])
             stored = self._expected.get(name)
             if isinstance(stored, TensorStorageMetadata) and stored.size != tensor.shape:
                 sizes = f"saved {tensor.shape} and current: {stored.size}"
@@ -132,8 +132,8 @@ class BroadcastingTorchSaveReader(StorageReader):
                 give(planner, item, tensor)
         if wrong:
             raise ValueError("; ".join(wrong))
-        if wanted:
-            raise KeyError(f"{self.checkpoint_id} has no tensors {list(wanted)}")
+        if requests:
+            raise KeyError(f"{self.checkpoint_id} has no tensors {list(requests)}")
         future: Future[None] = Future()
         future.set_result(None)
         return future

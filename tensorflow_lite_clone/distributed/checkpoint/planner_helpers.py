@@ -76,16 +76,16 @@ def create_read_items_for_chunk_list(
 ) -> list[ReadItem]:
     """What must be read to fill the boxes `local_chunks`: their intersections with those stored."""
     items = []
-    for place, wanted in enumerate(local_chunks):
+    for place, chunk in enumerate(local_chunks):
         for number, stored in enumerate(checkpoint_md.chunks):
-            common = intersection(wanted, stored)
+            common = intersection(chunk, stored)
             if common is None:
                 continue
             items.append(
                 ReadItem(
                     LoadItemType.TENSOR,
-                    MetadataIndex(fqn, wanted.offsets, place),
-                    _from(wanted, common),
+                    MetadataIndex(fqn, chunk.offsets, place),
+                    _from(chunk, common),
                     MetadataIndex(fqn, stored.offsets, number),
                     _from(stored, common),
                     common.sizes,

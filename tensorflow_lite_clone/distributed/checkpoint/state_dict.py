@@ -291,9 +291,9 @@ def set_optimizer_state_dict(
     if "param_groups" in flat and "state" in flat:
         flat = _flattened(optim_state_dict)
     parts: dict[str, Any] = {}
-    wanted = _wanted(optimizers, names)
+    selected = _wanted(optimizers, names)
     for name, value in from_first(flat) if options.broadcast_from_rank0 else flat.items():
-        parts[name] = _own_part(value, *wanted[name]) if name in wanted else value
+        parts[name] = _own_part(value, *selected[name]) if name in selected else value
     for optimizer in optimizers:
         raw = optimizer.state_dict()
         order = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]

@@ -41,7 +41,7 @@ def load(
             for tensors of another shape, a FileNotFoundError where there is no checkpoint.
         RuntimeError: there is neither a `checkpoint_id` nor a `storage_reader`.
     """
-    alone = is_alone(no_dist, "load")
+    single = is_alone(no_dist, "load")
     reader = storage_reader
     if reader is None:
         expect_id(checkpoint_id)
@@ -57,7 +57,7 @@ def load(
         filled.update({key: value.state_dict() for key, value in objects.items()})
         return filled
 
-    _load(states, reader, process_group, alone, 0, planner)
+    _load(states, reader, process_group, single, 0, planner)
     for key, state in filled.items():
         if key in objects:
             objects[key].load_state_dict(state)

@@ -70,9 +70,9 @@ def save(
     """
     if not use_collectives:
         raise NotImplementedError("processes agree on what each writes: use_collectives=False")
-    alone = is_alone(no_dist, "save")
+    single = is_alone(no_dist, "save")
     writer = _writer(checkpoint_id, storage_writer)
-    return _save(lambda: _states(state_dict), writer, process_group, alone, 0, planner)
+    return _save(lambda: _states(state_dict), writer, process_group, single, 0, planner)
 
 
 def async_save(
@@ -97,19 +97,19 @@ def async_save(
     """
     if not use_collectives:
         raise NotImplementedError("processes agree on what each writes: use_collectives=False")
-    alone = is_alone(no_dist, "save")
+    single = is_alone(no_dist, "save")
     writer = _writer(checkpoint_id, storage_writer)
-    group = None if alone else _group_of_threads(process_group)
+    group = None if single else _group_of_threads(process_group)
     stager = async_stager or (writer if isinstance(writer, AsyncStager) else BlockingAsyncStager())
     staged: Any = Future()
     try:
         staged = stager.stage(_states(state_dict))
     except BaseException as error:  # for the thread to tell the other processes, too
         staged.set_exception(error)
-        return _thread().submit(_save, staged.result, writer, group, alone, 0, planner)
+        return _thread().submit(_save, staged.result, writer, group, single, 0, planner)
     if not isinstance(staged, Future):
-        return _thread().submit(_save, lambda: staged, writer, group, alone, 0, planner)
-    written = _thread().submit(_save, staged.result, writer, group, alone, 0, planner)
+        return _thread().submit(_save, lambda: staged, writer, group, single, 0, planner)
+    written = _thread().submit(_save, staged.result, writer, group, single, 0, planner)
     return AsyncSaveResponse(staged, written)  # type: ignore[arg-type]
 
 

@@ -131,8 +131,8 @@ class _Launcher:
         node = self.job.node
         if node is None:
             node = 0 if self.holds_store else self.keys.add("others", 1)
-        mine = secrets.token_bytes(8)
-        if self.keys.compare_set(f"place_{node}", b"", mine) != mine:
+        local = secrets.token_bytes(8)
+        if self.keys.compare_set(f"place_{node}", b"", local) != local:
             raise DistError(f"{self.job.name}: two launchers are node {node}")
         if least < most and node == 0:
             self.keys.set("count", str(self._count()))
@@ -194,8 +194,8 @@ class _Launcher:
     def _meet(self, attempt: int) -> list[dict[str, Any]]:
         """What the launchers tell each other before an attempt, by their nodes."""
         keys = [f"attempt_{attempt}_node_{node}" for node in range(self.node_count)]
-        mine = {"workers": self.job.workers, "restarts": self.restarts, "host": self.job.host}
-        self.keys.set(keys[self.node], json.dumps(mine))
+        local = {"workers": self.job.workers, "restarts": self.restarts, "host": self.job.host}
+        self.keys.set(keys[self.node], json.dumps(local))
         self._wait(keys)
         self.have_met = True
         nodes = [json.loads(told) for told in self.keys.multi_get(keys)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from tensorflow_lite_clone import cuda
@@ -18,8 +17,8 @@ from tensorflow_lite_clone.distributed.collectives import (
     reduce_scatter_tensor,
 )
 from tensorflow_lite_clone.distributed.fsdp._shards import Cut, Sharded, ShardedParameter
-from tensorflow_lite_clone.distributed.objects import all_gather_object
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
+from tensorflow_lite_clone.distributed.replicas import first_different
 from tensorflow_lite_clone.distributed.tensor._dtensor import LocalParameter
 from tensorflow_lite_clone.distributed.work import ReduceOp
 from tensorflow_lite_clone.nn.modules.module import Module
@@ -336,19 +335,13 @@ def expect_same(members: Iterable[tuple[str, Parameter]], group: ProcessGroup | 
     if group is None:
         return
     own = [f"{name}: {tuple(p.shape)} of {p.dtype}" for name, p in members]
-    digests: list[Any] = [None] * group.size()
-    all_gather_object(digests, sha256("\n".join(own).encode()).hexdigest(), group)
-    if len(set(digests)) == 1:
-        return
-    lists: list[Any] = [None] * group.size()
-    all_gather_object(lists, own, group)
-    for rank, other in enumerate(lists):
-        if other != lists[0]:
-            here, there = _first_difference(lists[0], other)
-            raise RuntimeError(
-                f"a module to be cut must be the same on all ranks, but has {here} on rank "
-                f"{group.ranks[0]} and {there} on rank {group.ranks[rank]}"
-            )
+    if (different := first_different(group, own)) is not None:
+        first, rank, other = different
+        here, there = _first_difference(first, other)
+        raise RuntimeError(
+            f"a module to be cut must be the same on all ranks, but has {here} on rank "
+            f"{group.ranks[0]} and {there} on rank {group.ranks[rank]}"
+        )
 
 
 def _first_difference(first: list[str], second: list[str]) -> tuple[str, str]:

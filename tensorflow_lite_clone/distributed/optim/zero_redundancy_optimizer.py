@@ -93,9 +93,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _own(self, group: dict[str, Any]) -> dict[str, Any]:
         """The group with this process's parameters alone."""
         rank = self.process_group.rank()
-        mine = [self._owners[p] == rank for p in group["params"]]
+        owned = [self._owners[p] == rank for p in group["params"]]
         own = {
-            key: [value for value, kept in zip(values, mine, strict=True) if kept]
+            key: [value for value, kept in zip(values, owned, strict=True) if kept]
             for key, values in group.items()
             if key in ("params", "param_names")
         }
@@ -148,10 +148,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     @staticmethod
     def _take(source: list[dict[str, Any]], target: list[dict[str, Any]]) -> None:
         """Let groups have the hyperparameters of others."""
-        for theirs, mine in zip(source, target, strict=True):
-            for key, value in theirs.items():
+        for source_value, target_value in zip(source, target, strict=True):
+            for key, value in source_value.items():
                 if key not in ("params", "param_names"):
-                    mine[key] = value
+                    target_value[key] = value
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """What a process does that has no batches left: it goes on stepping."""
@@ -223,14 +223,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 "optimizer's group"
             )
         rank, state, groups = self.process_group.rank(), {}, []
-        for mine, theirs in zip(self.param_groups, saved, strict=True):
+        for group, saved_group in zip(self.param_groups, saved, strict=True):
             numbers = []
-            for parameter, number in zip(mine["params"], theirs["params"], strict=True):
+            for parameter, number in zip(group["params"], saved_group["params"], strict=True):
                 if self._owners[parameter] == rank:
                     numbers.append(number)
                     if number in state_dict["state"]:
                         state[number] = state_dict["state"][number]
-            groups.append({**theirs, "params": numbers})
+            groups.append({**saved_group, "params": numbers})
         self.optim.load_state_dict({"state": state, "param_groups": groups})
         self.state = self.optim.state
         self._take(self.optim.param_groups, self.param_groups)

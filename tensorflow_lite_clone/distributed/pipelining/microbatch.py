@@ -77,11 +77,11 @@ def split_args_kwargs_into_chunks(
     specs.update(kwargs_chunk_spec or {})
     cut = [_Cut(value, specs.get(name, _DEFAULT)) for name, value in named]
     count = min([chunks, *[rows for part in cut for rows in part.rows()]])
-    pieces = list(zip(*[part.pieces(count) for part in cut], strict=True)) or [()] * count
+    split_args = list(zip(*[part.pieces(count) for part in cut], strict=True)) or [()] * count
     names = list(kwargs or {})
     return (
-        [piece[: len(args)] for piece in pieces],
-        [dict(zip(names, piece[len(args) :], strict=True)) for piece in pieces],
+        [chunk[: len(args)] for chunk in split_args],
+        [dict(zip(names, chunk[len(args) :], strict=True)) for chunk in split_args],
     )
 
 

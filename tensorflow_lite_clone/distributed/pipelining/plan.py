@@ -181,12 +181,12 @@ def timeline(orders: Orders) -> str:
 
     Actions are named without their stage where each process has one.
     """
-    alone = all(len({action.stage for action in order}) == 1 for order in orders)
+    single = all(len({action.stage for action in order}) == 1 for order in orders)
 
     def cell(action: Action | None) -> str:
         if action is None:
             return "."
-        return f"{action.kind}{action.microbatch}" if alone else str(action)
+        return f"{action.kind}{action.microbatch}" if single else str(action)
 
     rows = [[cell(tick.action) for tick in ticks] for ticks in program(orders)]
     width = max(len(text) for row in rows for text in row)

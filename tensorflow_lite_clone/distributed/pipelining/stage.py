@@ -115,11 +115,11 @@ class PipelineStage:
                 loss.backward()
             else:
                 pairs = zip(outputs, gradients, strict=True)
-                wanted = [
+                targets = [
                     (output, g) for output, g in pairs if output is not None and g is not None
                 ]
-                if wanted:
-                    backward([output for output, _ in wanted], [g for _, g in wanted])
+                if targets:
+                    backward([output for output, _ in targets], [g for _, g in targets])
         return [] if self.is_first else [x.grad for x in inputs if x is not None]
 
     def clear(self) -> None:
@@ -147,10 +147,11 @@ class PipelineStage:
         expected = self._expected[kind]
         if microbatch or expected is None:
             return
-        wanted = layouts_of([expected] if isinstance(expected, Tensor) else expected)
+        expected_layouts = layouts_of([expected] if isinstance(expected, Tensor) else expected)
         found = layouts_of(values)
-        if [x and x[:2] for x in found] != [x and x[:2] for x in wanted]:
+        if [x and x[:2] for x in found] != [x and x[:2] for x in expected_layouts]:
             raise PipeliningMetadataError(
-                f"Stage {self.stage_index} {kind}: expected [{', '.join(map(str, wanted))}], got "
-                f"[{', '.join(map(str, found))}]"
+                f"Stage {self.stage_index} {kind}: "
+                f"expected [{', '.join(map(str, expected_layouts))}], "
+                f"got [{', '.join(map(str, found))}]"
             )

@@ -14,7 +14,7 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import current_edge
 from tensorflow_lite_clone.autograd.interpreters import Interpreter, interpreters
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.node import Passage
+from tensorflow_lite_clone.autograd.node import SyntheticNode
 from tensorflow_lite_clone.func.batching.backend import BatchedBackend, batching
 from tensorflow_lite_clone.func.batching.random import REFUSED, SHARED, randomness
 from tensorflow_lite_clone.func.batching.words import warn_once
@@ -117,7 +117,7 @@ def _with_levels(backend: Any, levels: dict[int, int]) -> Any:
     return backend
 
 
-class Crossing(Passage):
+class Crossing(SyntheticNode):
     """The node of a step into or out of levels."""
 
     __slots__ = ("back", "how")

@@ -50,13 +50,13 @@ class BatchedGenerator:
                 values[place] = (backend.size, *values[place])
                 return backend.make(method(*values, **kwargs), False)
             state = source.get_state() if how == "same" else None
-            drawn = []
+            samples = []
             for number in range(backend.size):
                 if state is not None:
                     source.set_state(state)
                 values = [v.data[number] if backend.is_batched(v) else plain(v) for v in args]
-                drawn.append(backend.base.asarray(method(*values, **kwargs)))
-            return backend.make(backend.base.F.stack(drawn, axis=0), False)
+                samples.append(backend.base.asarray(method(*values, **kwargs)))
+            return backend.make(backend.base.F.stack(samples, axis=0), False)
 
         def plain(value: Any) -> Any:
             return value.data if type(value) is backend.array_type else value

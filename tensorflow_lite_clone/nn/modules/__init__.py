@@ -4,30 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tensorflow_lite_clone.nn.modules import (
-    activation,
-    adaptive,
-    batchnorm,
-    channelshuffle,
-    container,
-    conv,
-    distance,
-    dropout,
-    flatten,
-    fold,
-    instancenorm,
-    linear,
-    linear_cross_entropy_options,
-    loss,
-    normalization,
-    padding,
-    pixelshuffle,
-    pooling,
-    rnn,
-    sparse,
-    transformer,
-    upsampling,
-)
 from tensorflow_lite_clone.nn.modules.activation import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.adaptive import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.batchnorm import *  # noqa: F403
@@ -42,7 +18,7 @@ from tensorflow_lite_clone.nn.modules.instancenorm import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.linear import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.linear_cross_entropy_options import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.loss import *  # noqa: F403
-from tensorflow_lite_clone.nn.modules.module import Module
+from tensorflow_lite_clone.nn.modules.module import Module as Module
 from tensorflow_lite_clone.nn.modules.normalization import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.padding import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.pixelshuffle import *  # noqa: F403
@@ -53,28 +29,4 @@ from tensorflow_lite_clone.nn.modules.transformer import *  # noqa: F403
 from tensorflow_lite_clone.nn.modules.upsampling import *  # noqa: F403
 
 if not TYPE_CHECKING:  # which would see the names that are written here alone
-    __all__ = [
-        "Module",
-        *activation.__all__,
-        *adaptive.__all__,
-        *batchnorm.__all__,
-        *channelshuffle.__all__,
-        *container.__all__,
-        *conv.__all__,
-        *distance.__all__,
-        *dropout.__all__,
-        *flatten.__all__,
-        *fold.__all__,
-        *instancenorm.__all__,
-        *linear.__all__,
-        *linear_cross_entropy_options.__all__,
-        *loss.__all__,
-        *normalization.__all__,
-        *padding.__all__,
-        *pixelshuffle.__all__,
-        *pooling.__all__,
-        *rnn.__all__,
-        *sparse.__all__,
-        *transformer.__all__,
-        *upsampling.__all__,
-    ]
+    __all__ = [name for name, value in list(globals().items()) if isinstance(value, type)]

@@ -7,13 +7,13 @@ import numbers
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import state as autocast
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.nn.utils.rnn import PackedSequence
 from tensorflow_lite_clone.ops.create.constructors import empty, zeros
+from tensorflow_lite_clone.ops.decorators.autocast import state as autocast
 from tensorflow_lite_clone.ops.nn.recurrent import gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell
 from tensorflow_lite_clone.ops.nn.recurrent_layers import gru, lstm, rnn_relu, rnn_tanh
 from tensorflow_lite_clone.tensor import Tensor
@@ -249,8 +249,8 @@ class RNNBase(Module):
         if hx is None:
             return [zeros(*shape, dtype=x.dtype, device=x.device) for shape in shapes]
         given = [hx[0], hx[1]] if self.mode == "LSTM" else [hx]
-        wanted = 3 if batched else 2
-        if any(state.dim() != wanted for state in given):
+        expected = 3 if batched else 2
+        if any(state.dim() != expected for state in given):
             raise RuntimeError(self._wrong_dimensions(given, batched))
         if not batched:
             given = [state.unsqueeze(1) for state in given]
@@ -263,13 +263,13 @@ class RNNBase(Module):
     def _wrong_dimensions(self, given: list[Tensor], batched: bool) -> str:
         kind = "batched 3-D" if batched else "unbatched 2-D"
         dims = [f"{state.dim()}-D" for state in given]
-        wanted = "3-D" if batched else "2-D"
+        expected = "3-D" if batched else "2-D"
         if len(given) == 2:
             return (
-                f"For {kind} input, hx and cx should also be {wanted} but got "
+                f"For {kind} input, hx and cx should also be {expected} but got "
                 f"({', '.join(dims)}) tensors"
             )
-        return f"For {kind} input, hx should also be {wanted} but got {dims[0]} tensor"
+        return f"For {kind} input, hx should also be {expected} but got {dims[0]} tensor"
 
 
 def _no_projection(kwargs: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ class _Table(Module):
         """One over a given (num_embeddings, embedding_dim) table."""
         if embeddings.ndim != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        return cls(*embeddings.shape, _weight=embeddings, **options)  # type: ignore[call-arg]
+        return cls(*embeddings.shape, _weight=embeddings, **options)
 
 
 class Embedding(_Table):

@@ -331,15 +331,15 @@ class DistributedDataParallel(Module, Joinable):
         """The group over which gradients are averaged."""
         return self.process_group
 
-    def _agree_on_reduction(self, wanted: bool) -> Tensor:
+    def _agree_on_reduction(self, enabled: bool) -> Tensor:
         """Whether the backward pass reduces: processes with batches say it to the others."""
-        says = tensor([float(wanted)], device=self.device)
+        says = tensor([float(enabled)], device=self.device)
         all_reduce(says, group=self.process_group)
         return says
 
-    def _last_of(self, mine: bool) -> int:
+    def _last_of(self, is_local: bool) -> int:
         """The last process of the group that calls this with True."""
-        rank = tensor([self.process_group.rank() if mine else -1], device=self.device)
+        rank = tensor([self.process_group.rank() if is_local else -1], device=self.device)
         all_reduce(rank, ReduceOp.MAX, group=self.process_group)
         return int(rank.item())
 

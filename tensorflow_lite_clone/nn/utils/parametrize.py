@@ -166,16 +166,16 @@ class ParametrizationList(ModuleList):
         self.original.data = new
 
     def _set_several(self, new: Any) -> None:
-        wanted = "'right_inverse' must return a sequence of tensors"
+        expected = "'right_inverse' must return a sequence of tensors"
         if not isinstance(new, Sequence):
-            raise ValueError(f"{wanted}. Got {type(new).__name__}.")
+            raise ValueError(f"{expected}. Got {type(new).__name__}.")
         if len(new) != self.ntensors:
             raise ValueError(
-                f"{wanted} of length {self.ntensors}. Got a sequence of length {len(new)}."
+                f"{expected} of length {self.ntensors}. Got a sequence of length {len(new)}."
             )
         for i, (original, tensor) in enumerate(zip(self._originals, new)):
             if not isinstance(tensor, Tensor):
-                raise ValueError(f"{wanted}. Got element {i} of type {type(tensor).__name__}.")
+                raise ValueError(f"{expected}. Got element {i} of type {type(tensor).__name__}.")
             if original.dtype != tensor.dtype:
                 raise ValueError(
                     f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} while "

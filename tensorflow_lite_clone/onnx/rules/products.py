@@ -45,8 +45,8 @@ def attention(g: Graph, op: Traced) -> Any:
     if op["groups"] > 1:
         k, v = [_repeated(g, op, number) for number in (1, 2)]
     ndim = len(op.values[1].shape)
-    turned = g.permute(k, (*range(ndim - 2), ndim - 1, ndim - 2))
-    scores = g.node("MatMul", g.node("Mul", q, g.number(op["scale"], like)), turned)
+    transposed = g.permute(k, (*range(ndim - 2), ndim - 1, ndim - 2))
+    scores = g.node("MatMul", g.node("Mul", q, g.number(op["scale"], like)), transposed)
     keep = mask if mask is not None and op.values[3].dtype.kind == "b" else None
     if mask is not None and keep is None:
         scores = g.node("Add", scores, mask)
@@ -79,10 +79,10 @@ def _repeated(g: Graph, op: Traced, number: int) -> str:
     value, groups = op.values[number], op["groups"]
     shape = g.twins.shape(value)
     heads = len(shape) - 3
-    apart = g.unsqueeze(op.inputs[number], [heads + 1])
+    expanded = g.unsqueeze(op.inputs[number], [heads + 1])
     repeats = [1] * (len(shape) + 1)
     repeats[heads + 1] = groups
-    apart = g.node("Tile", apart, g.integers(repeats))
-    wanted: list[Any] = list(shape)
-    wanted[heads] *= groups
-    return g.reshape(apart, wanted, op)
+    expanded = g.node("Tile", expanded, g.integers(repeats))
+    target: list[Any] = list(shape)
+    target[heads] *= groups
+    return g.reshape(expanded, target, op)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import uncast
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import level_outside
@@ -17,7 +16,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops._samples import per_sample
 from tensorflow_lite_clone.ops.create.constructors import full, tensor
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.decorators.autocast import uncast
 from tensorflow_lite_clone.ops.linalg.norms import norm
 from tensorflow_lite_clone.ops.nn import conv
 from tensorflow_lite_clone.ops.nn import embedding_bag as bags
@@ -51,7 +50,6 @@ def embedding_bag(
 
     Raises RuntimeError for another mode.
     """
-    expect_tensors("embedding_bag", weight, indices, offsets)
     if mode not in (0, 1, 2):
         raise RuntimeError("`mode` must be sum, mean, or max.")
     if per_sample_weights is not None and mode:
@@ -110,7 +108,6 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 
     Raises RuntimeError for other than two dimensions, or indices that are no integers.
     """
-    expect_tensors("embedding_renorm_", input, indices)
     if input.ndim != 2:
         raise RuntimeError(
             f"Expected 2-dimensional tensor, but got {input.ndim}-dimensional tensor for argument "
@@ -151,7 +148,6 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     if bias is None:
         raise TypeError("conv_tbc(): argument 'bias' (position 3) must be Tensor, not NoneType")
-    expect_tensors("conv_tbc", input, weight, bias)
     if input.ndim != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
     if weight.ndim != 3:
@@ -189,7 +185,6 @@ def convolution(
 
     Raises RuntimeError when the sizes do not fit; the input has a batch.
     """
-    expect_tensors("convolution", input, weight, bias)
     ndim = weight.ndim - 2
     if not 1 <= ndim <= 3 or input.ndim != weight.ndim:
         raise RuntimeError(

@@ -10,11 +10,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import bool_
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.ops.create.constructors import empty, empty_like, ones_like
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.nn import batch_norm as batch_norms
 from tensorflow_lite_clone.ops.nn import normalization
 from tensorflow_lite_clone.ops.random.generators import drawing
@@ -57,9 +57,7 @@ def native_batch_norm(
     """
     normalize_dim(1, input.ndim)
     batch_norms.expect_per_channel(input.shape[1], running_mean, running_var, weight, bias)
-    batch_norms.expect_floats(
-        "batch_norm", input, running_mean, running_var, weight, bias
-    )
+    batch_norms.expect_floats("batch_norm", input, running_mean, running_var, weight, bias)
     if not training:
         normed = batch_norms.batch_norm(
             input, running_mean, running_var, weight, bias, False, momentum, eps

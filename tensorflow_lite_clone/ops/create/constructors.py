@@ -9,7 +9,6 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.interpreters import interpreters
-from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.determinism import filling
 from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
@@ -30,8 +29,8 @@ from tensorflow_lite_clone.core.strides import (
 )
 from tensorflow_lite_clone.ops.create._data import array_of, is_array, is_scalar, warn_if_read_only
 from tensorflow_lite_clone.ops.create.convert import to
+from tensorflow_lite_clone.ops.decorators.out import with_new_out
 from tensorflow_lite_clone.ops.pointwise._operands import as_number
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.storage import LazyStorage
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -229,7 +228,6 @@ def _filled_like(
     memory_format: Any,
 ) -> Tensor:
     """A filled tensor of `input`'s shape that lies as it does, without gaps and repetitions."""
-    expect_tensor(f"{name}_like", input)
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     try:
         storage = input._storage
@@ -308,8 +306,7 @@ def full_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor like `input` filled with one number."""
-    if isinstance(input, Tensor):
-        fill_value, dtype = _fill_value("full_like", fill_value, dtype or input.dtype)
+    fill_value, dtype = _fill_value("full_like", fill_value, dtype or input.dtype)
     return _filled_like("full", fill_value, input, dtype, device, requires_grad, memory_format)
 
 

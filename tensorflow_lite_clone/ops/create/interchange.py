@@ -84,19 +84,17 @@ def __dlpack__(
     DLPack lacks, another device with ``copy=False``.
     """
     if self.requires_grad:
-        raise BufferError(
-            "Can't export tensors that require gradient, use tensor.detach()"
-        )
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_cpu and stream is not None:
         if not is_int(stream):
             raise TypeError(f"stream must be int or None, not {type(stream).__name__}")
         if stream != -1:  # "do not wait": there is nothing to wait for
             raise AssertionError(f"stream should be None on cpu, got {stream}")
         stream = None
-    wanted = {
+    device_type = {
         "stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy,
     }  # fmt: skip
-    given = {name: value for name, value in wanted.items() if value is not None}
+    given = {name: value for name, value in device_type.items() if value is not None}
     backend, array = self._storage.backend, self._storage.array
     return backend.guarded(backend.foreign(array.__dlpack__))(**given)
 

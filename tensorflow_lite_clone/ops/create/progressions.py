@@ -9,7 +9,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone import backends
-from tensorflow_lite_clone.autograd.outputs import with_new_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import FLOAT8, DType, as_dtype, get_default_dtype
@@ -17,7 +16,8 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.limits import as_int64, fitting_number
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.create.constructors import finish
-from tensorflow_lite_clone.ops.pointwise._operands import as_number
+from tensorflow_lite_clone.ops.decorators.out import with_new_out
+from tensorflow_lite_clone.ops.pointwise._operands import as_number, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 _SUMMED_IN = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
@@ -136,8 +136,7 @@ def _check_range(start: Any, end: Any, step: Any) -> None:
 
 def _refuse(name: str, dtype: DType | None, kinds: str) -> None:
     if dtype is not None and (as_dtype(dtype).kind in kinds or dtype in FLOAT8):
-        word = as_dtype(dtype).short_name
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{word}'")
+        refuse(f"{name}_cpu", as_dtype(dtype))
 
 
 def _stepped(F: Any, count: int, step: float, start: float) -> Any:

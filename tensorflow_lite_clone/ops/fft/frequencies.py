@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import dtype_of_out, write_filled
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
 from tensorflow_lite_clone.core.public import public
@@ -14,7 +13,7 @@ from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.ops.create.constructors import requiring_grad
 from tensorflow_lite_clone.ops.create.progressions import arange
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
+from tensorflow_lite_clone.ops.decorators.out import dtype_of_out, write_filled
 from tensorflow_lite_clone.ops.shape.rearrange import roll
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -35,14 +34,12 @@ def _halves(x: Tensor, dim: Any, up: bool) -> Tensor:
 @public("fft")
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
     """`input` with the frequency 0 in the middle of `dim`, by default of all dimensions."""
-    expect_tensor("fftshift", input)
     return _halves(input, dim, False)
 
 
 @public("fft")
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The inverse of `fftshift`."""
-    expect_tensor("ifftshift", input)
     return _halves(input, dim, True)
 
 

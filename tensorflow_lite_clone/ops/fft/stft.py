@@ -19,7 +19,6 @@ from tensorflow_lite_clone.ops.create.constructors import ones
 from tensorflow_lite_clone.ops.fft.transforms import fft, ifft, irfft, rfft
 from tensorflow_lite_clone.ops.nn.pad import pad
 from tensorflow_lite_clone.ops.pointwise import complex_numbers
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.ops.shape._views import number_of
 from tensorflow_lite_clone.ops.shape.slices import FoldWindows
 from tensorflow_lite_clone.ops.shape.views import transpose
@@ -89,7 +88,6 @@ def stft(
     the first window's weights begin at the first element. Raises RuntimeError for what does not
     fit.
     """
-    expect_tensor("stft", input)
     n_fft, hop, length = _lengths("stft", n_fft, hop_length, win_length)
     if align_to_window is not None and center:
         raise RuntimeError("stft align_to_window should only be set when center = false")
@@ -163,7 +161,6 @@ def istft(
     `onesided` is by default whether there are not `n_fft` of them. Raises RuntimeError for what
     does not fit, and where all weights of an element are zeros.
     """
-    expect_tensor("istft", input)
     n_fft, hop, win_length = _lengths("istft", n_fft, hop_length, win_length)
     size = None if length is None else whole_number("istft(): argument 'length'", length)
     if input.dtype.kind != "c":

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -25,6 +24,7 @@ from tensorflow_lite_clone.core.signature import whole_number
 from tensorflow_lite_clone.core.strides import permuted_strides, sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import reordering
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import conj
 from tensorflow_lite_clone.ops.reduce._arguments import axis_of
@@ -48,8 +48,8 @@ def _alone(F: Any, x: Any, axis: int, size: int, like: Any) -> Any:
     stands for its mirror image in the other half. In the shape that broadcasts along `axis`.
     """
     place = F.arange(size // 2 + 1)
-    alone = F.astype((place == 0) | (place * 2 == size), like.dtype)
-    return F.reshape(alone, (-1, *(1,) * (x.ndim - 1 - axis)))
+    unpaired = F.astype((place == 0) | (place * 2 == size), like.dtype)
+    return F.reshape(unpaired, (-1, *(1,) * (x.ndim - 1 - axis)))
 
 
 def _order(strides: tuple, axes: tuple) -> list[int]:
@@ -132,14 +132,14 @@ class FftC2R(Op):
         return F.fft_r2c(g, axes=axes, norm=_TURNED[norm], size=size) * counts
 
 
-def _norm_of(norm: Any, turned: bool = False) -> str:
+def _norm_of(norm: Any, inverse: bool = False) -> str:
     if norm is None:
         norm = "backward"
     if not isinstance(norm, str):
         raise TypeError(f"argument 'norm' must be str, not {type(norm).__name__}")
     if norm not in _TURNED:
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
-    return _TURNED[norm] if turned else norm
+    return _TURNED[norm] if inverse else norm
 
 
 def _line(input: Tensor, n: Any, dim: Any) -> tuple[tuple, list]:
@@ -271,7 +271,7 @@ def _exported(function: Callable[..., Tensor], name: str, document: str) -> Call
     return public("fft")(function)
 
 
-def _along_one(name: str, core: _Core, turned: bool, document: str) -> Callable[..., Tensor]:
+def _along_one(name: str, core: _Core, inverse: bool, document: str) -> Callable[..., Tensor]:
     def function(
         input: Tensor,
         n: int | None = None,
@@ -282,13 +282,13 @@ def _along_one(name: str, core: _Core, turned: bool, document: str) -> Callable[
     ) -> Tensor:
         _expect_real(name, core, input)
         x = _floating(input)
-        return core(name, turned, x, _line(x, n, dim), norm, out)
+        return core(name, inverse, x, _line(x, n, dim), norm, out)
 
     return _exported(function, name, document)
 
 
 def _along_many(
-    name: str, core: _Core, turned: bool, document: str, default: tuple[int, ...] | None = None
+    name: str, core: _Core, inverse: bool, document: str, default: tuple[int, ...] | None = None
 ) -> Callable[..., Tensor]:
     def function(
         input: Tensor,
@@ -302,14 +302,14 @@ def _along_many(
             raise TypeError("argument 'dim' must be tuple of ints, not NoneType")
         _expect_real(name, core, input)
         places = _grid(input, s, dim)
-        return core(name, turned, _floating(input), places, norm, out)
+        return core(name, inverse, _floating(input), places, norm, out)
 
     return _exported(function, name, document)
 
 
-def _along_two(name: str, core: _Core, turned: bool) -> Callable[..., Tensor]:
+def _along_two(name: str, core: _Core, inverse: bool) -> Callable[..., Tensor]:
     document = f"`{name[:-1]}n` along the last two dimensions."
-    return _along_many(name, core, turned, document, (-2, -1))
+    return _along_many(name, core, inverse, document, (-2, -1))
 
 
 fft = _along_one(

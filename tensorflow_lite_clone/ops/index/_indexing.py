@@ -385,8 +385,8 @@ def _product_gradients(
     zeros = F.astype(is_zero, g.dtype)
     count = spread(F.scatter_add(F.zeros_like(g), index, zeros, axis=axis))
     single = is_zero & (count == 1)
-    alone = spread(g * product(x, F.where(single, one, src)))
-    gsrc = F.where(single, alone, spread(g * out) / F.where(is_zero, one, src))
+    routed = spread(g * product(x, F.where(single, one, src)))
+    gsrc = F.where(single, routed, spread(g * out) / F.where(is_zero, one, src))
     return gx, gsrc
 
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, check_writable, copy_beside
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.determinism import expect_any_order
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.ops._samples import expect_values, per_sample
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._index_tensors import stacked
 from tensorflow_lite_clone.ops.index._indexing import (
     Gather,
@@ -26,9 +26,8 @@ from tensorflow_lite_clone.ops.index._indexing import (
 )
 from tensorflow_lite_clone.ops.index.assign import held_value
 from tensorflow_lite_clone.ops.index.getitem import expect_dtype, put_at
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise._operands import as_number, cast
-from tensorflow_lite_clone.ops.shape._views import number_of, storage_of
+from tensorflow_lite_clone.ops.shape._views import number_of
 from tensorflow_lite_clone.ops.shape.slices import Slice, unbind
 from tensorflow_lite_clone.ops.shape.views import expand, reshape, transpose
 from tensorflow_lite_clone.tensor import Tensor
@@ -39,13 +38,11 @@ def as_line(x: Tensor) -> Tensor:
     return x if x._storage.physical.ndim else reshape(x, (1,))
 
 
-def expect_index(name: str, index: Any, words: str = "int32/int64") -> None:
-    """Raise torch's errors unless `index` is a tensor of int64 or int32.
+def expect_index(name: str, index: Tensor, words: str = "int32/int64") -> None:
+    """Raise torch's error unless `index` is of int64 or int32.
 
     For gathering and scattering one without elements may be of any dtype.
     """
-    if not isinstance(index, Tensor):
-        raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
     if name.startswith(("gather", "scatter")) and not index._storage.physical.size:
         return
     if index.dtype.name not in ("int64", "int32"):
@@ -144,7 +141,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     x = as_line(input)
     shape = x._storage.physical.shape
     axis = normalize_dim(dim, input.ndim)
-    if not isinstance(index, Tensor) or index.ndim > 1:
+    if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     expect_index("index_select", index, "int32 or int64")
     line = as_line(index)
@@ -163,9 +160,10 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 @with_out
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements number `index` (int64, negative ones from the end) of the flat tensor."""
-    if not isinstance(index, Tensor) or index.dtype is not int64:
-        kind = index.dtype.short_name if isinstance(index, Tensor) else type(index).__name__
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {kind}")
+    if index.dtype is not int64:
+        raise RuntimeError(
+            f"take(): Expected a long tensor for index, but got {index.dtype.short_name}"
+        )
     flat = reshape(input, (-1,))
     size = flat._storage.physical.size
     if not size and index._storage.physical.size:
@@ -189,7 +187,6 @@ def _check_flat(index: Tensor, size: int) -> None:
 @public("method")
 def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write (or add) the elements of `source` at the places `index` of the flat tensor."""
-    expect_tensor("put_", source, "source", 2)
     if not accumulate:
         expect_any_order("put_")
     if index.dtype is not int64:
@@ -245,11 +242,6 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
             "index_put_(): argument 'indices' (position 1) must be tuple of Tensors, not "
             f"{type(indices).__name__}"
         )
-    if not isinstance(values, Tensor):
-        raise TypeError(
-            "index_put_(): argument 'values' (position 2) must be Tensor, not "
-            f"{type(values).__name__}"
-        )
     shape = self._storage.physical.shape
     extra = []
     place = 0
@@ -298,9 +290,7 @@ def _fill_value(name: str, like: Tensor, value: Any) -> Tensor:
     return held_value(like, number)
 
 
-def _check_mask(name: str, mask: Any) -> None:
-    if not isinstance(mask, Tensor):
-        raise TypeError(f"{name}(): argument 'mask' must be Tensor, not {type(mask).__name__}")
+def _check_mask(name: str, mask: Tensor) -> None:
     if mask.dtype.kind != "b":
         raise RuntimeError(
             f"{name} only supports boolean masks, but got mask with dtype {mask.dtype.short_name}"
@@ -310,7 +300,7 @@ def _check_mask(name: str, mask: Any) -> None:
 @public("torch", "method")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """A copy of `input` with one `value` wherever `mask`, broadcast, is true."""
-    shape = storage_of("masked_fill", input).physical.shape
+    shape = input._storage.physical.shape
     _check_mask("masked_fill_", mask)
     source = _fill_value("masked_fill_", input, value)
     x = input
@@ -342,8 +332,8 @@ def _check_broadcast(target: Tensor, mask: Tensor) -> None:
 @with_out
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where `mask` is true, in one dimension; both are broadcast."""
-    shape = storage_of("masked_select", input).physical.shape
-    if not isinstance(mask, Tensor) or mask.dtype.kind != "b":
+    shape = input._storage.physical.shape
+    if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     common = broadcast_shapes(mask._storage.physical.shape, shape) or (1,)
     expect_values("masked_select", input)
@@ -354,7 +344,6 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 @public("method")
 def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Write the elements of `source`, in order, to where `mask`, broadcast, is true."""
-    expect_tensor("masked_scatter_", source, "source", 2)
     check_writable(self._storage.array)
     _check_mask("masked_scatter_", mask)
     if source.dtype is not self.dtype:
@@ -377,7 +366,6 @@ def masked_scatter_(self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @per_sample("mask", "source")
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Out-of-place form of `masked_scatter_`; `input` and `mask` are broadcast."""
-    expect_tensor("masked_scatter", source, "source", 2)
     common = broadcast_shapes(input._storage.physical.shape, mask._storage.physical.shape)
     return masked_scatter_(
         expand(input, common).clone(memory_format=contiguous_format), mask, source
@@ -388,7 +376,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 @with_out
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not zero: one row of indices each, or a vector per dimension."""
-    storage = storage_of("nonzero", input)
+    storage = input._storage
     if as_tuple:
         return unbind(nonzero(as_line(input)), 1)
     expect_values("nonzero", input)

@@ -8,11 +8,11 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace, copy_beside
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
 from tensorflow_lite_clone.core.strides import contiguous_format, preserve_format
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._indexing import (
     IndexAdd,
     IndexPut,
@@ -28,7 +28,6 @@ from tensorflow_lite_clone.ops.index.gather import (
     leading,
     masked_fill_,
 )
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.ops.shape.views import reshape
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -76,11 +75,11 @@ def _scatter_operands(
     fits = all([n <= m or d == axis for d, (n, m) in enumerate(zip(places, shape))])
     if src is not None:
         src = as_line(src)
-        held = src._storage.physical.shape
-        if not fits or any([n > m for n, m in zip(places, held)]):
+        src_shape = src._storage.physical.shape
+        if not fits or any([n > m for n, m in zip(places, src_shape)]):
             raise RuntimeError(
                 f"Expected index {list(places)} to be no larger than self {list(shape)} apart from "
-                f"dimension {dim} and to be no larger size than src {list(held)}"
+                f"dimension {dim} and to be no larger size than src {list(src_shape)}"
             )
         src = leading(src, places)
     elif not fits:
@@ -147,7 +146,6 @@ def scatter_add_(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 @with_out
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Out-of-place form of `scatter_add_`."""
-    expect_tensor("scatter_add", input)
     if any([isinstance(x, Tensor) and x._storage.backend.batched for x in (input, index, src)]):
         return scatter_add_(copy_beside(input, index, src), dim, index, src)
     x, index, src, axis = _scatter_operands("scatter_add", input, dim, index, src, check=False)
@@ -325,7 +323,6 @@ def index_reduce_(
 
 def _out_of_place(name: str, function_: Any, memory_format: Any = contiguous_format) -> None:
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        expect_tensor(name, input)
         copy = copy_beside(input, *args, *kwargs.values(), memory_format=memory_format)
         return function_(copy, *args, **kwargs)
 

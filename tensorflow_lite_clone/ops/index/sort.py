@@ -12,7 +12,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops.pointwise._operands import as_number, cast
+from tensorflow_lite_clone.ops.pointwise._operands import as_number, cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import axis_of, delivered
 from tensorflow_lite_clone.ops.reduce.extremes import Picked, pick, require_elements
 from tensorflow_lite_clone.ops.reduce.scan import part
@@ -215,7 +215,7 @@ def _share_one(F: Any, g: Any, x: Any, out: Any) -> Any:
 
 def _require_numbers(name: str, input: Tensor) -> None:
     if input._storage.physical.dtype.kind in "bc":
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{input.dtype.short_name}'")
+        refuse(f"{name}_cpu", input.dtype)
 
 
 def _median(name: str, op: Any, whole: Any, kind: Any, input: Any, dim: Any, keepdim: bool) -> Any:

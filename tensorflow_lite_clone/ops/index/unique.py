@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import dtype_of_scalar, promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import expect_values
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.ops.reduce._arguments import axis_of
 from tensorflow_lite_clone.tensor import Tensor

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops.reduce import _arguments
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -15,19 +15,13 @@ def adjoint(F: Any, x: Any) -> Any:
     return F.matrix_transpose(conj(F, x))
 
 
-def expect_tensor(name: str, value: Any, word: str = "A", position: int = 1) -> None:
-    """Raise torch's TypeError when an argument, by default A, is no Tensor."""
-    _arguments.expect_tensor(name, value, word, position)
-
-
-def expect_matrices(name: str, x: Any, letter: str = "A") -> None:
-    """Raise TypeError for what is no Tensor, RuntimeError for less than two dimensions."""
-    expect_tensor(name.replace(".", "_"), x, letter)
+def expect_matrices(name: str, x: Tensor, letter: str = "A") -> None:
+    """Raise RuntimeError for less than two dimensions."""
     if x.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor {letter} must have at least 2 dimensions.")
 
 
-def expect_square(name: str, x: Any) -> None:
+def expect_square(name: str, x: Tensor) -> None:
     """`expect_matrices`, and RuntimeError unless there are as many rows as columns."""
     expect_matrices(name, x)
     m, n = x.shape[-2:]
@@ -52,7 +46,7 @@ def expect_wide(kernel: str, x: Tensor) -> None:
     """Raise NotImplementedError for all dtypes but floats and complex numbers of full width."""
     dtype = x.dtype
     if dtype.kind not in "fc" or dtype.itemsize < 4:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dtype.short_name}'")
+        refuse(kernel, dtype)
 
 
 def expect_equation(name: str, a: Tensor, b: Tensor, left: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch import costs
@@ -14,14 +13,13 @@ from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.create.constructors import eye, ones_like
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_floats,
     expect_square,
-    expect_tensor,
     failure,
 )
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.ops.shape.join import cat
@@ -88,8 +86,8 @@ class Inv(Op):
 
 @composite
 def inv_backward(F, g, y):
-    turned = adjoint(F, y)
-    return -F.matmul(F.matmul(turned, g), turned)
+    adjoint_y = adjoint(F, y)
+    return -F.matmul(F.matmul(adjoint_y, g), adjoint_y)
 
 
 @public("torch", "method")
@@ -122,7 +120,7 @@ def linalg_inv(A: Tensor) -> Tensor:
 @with_out
 def inv(input: Tensor) -> Tensor:
     """The inverses of (..., n, n) matrices; raises LinAlgError when one of them is singular."""
-    inverse, info = _inverted("inv", input)
+    inverse, info = _inverted(input)
     _expect_regular("inv", info)
     return inverse
 
@@ -134,14 +132,13 @@ def inv_ex(A: Tensor, *, check_errors: bool = False, out: Any = None) -> Any:
     info (int32, one per matrix) is 0, or the place, from 1, of the first pivot that is zero; the
     inverse then holds infinities. With `check_errors` LinAlgError is raised.
     """
-    result = _inverted("inv_ex", A)
+    result = _inverted(A)
     if check_errors:
         _expect_regular("inv_ex", result[1])
     return delivered("linalg_inv_ex", _InvEx(result), out)
 
 
-def _inverted(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
-    expect_tensor(f"linalg_{name}", A)
+def _inverted(A: Tensor) -> tuple[Tensor, Tensor]:
     expect_square("linalg.inv", A)
     expect_floats("linalg.inv", A, narrow=False)
     return apply(Inv, A)
@@ -181,14 +178,12 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 @public("linalg", names=("diagonal",))
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Views of the diagonals of (..., m, n) matrices; `offset` > 0 lies above."""
-    expect_tensor("linalg_diagonal", A)
     return diagonal(A, offset, dim1, dim2)
 
 
 @public("torch")
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The (n, N) matrix of powers 0 to N - 1 of n numbers, in falling order by default."""
-    expect_tensors("vander", x)
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     count = x.shape[0] if N is None else N
@@ -203,7 +198,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
 @public("linalg", names=("vander",))
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of (..., n) numbers as (..., n, N); N is n by default."""
-    expect_tensors("linalg_vander", x)
     if x.dtype.kind == "b" or (x.dtype.kind == "f" and x.dtype.itemsize == 2):
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "

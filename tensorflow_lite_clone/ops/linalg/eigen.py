@@ -61,8 +61,8 @@ class Eigh(Op):
         inner = F.matmul(adjoint(F, out1), g_vectors)
         if inner.dtype.kind == "c":
             _check_phases(F, inner, "eigh")
-        turned = off_diagonal(F, skew(F, inner), out0)
-        middle = quotient(F, turned, 2 * gaps(out0)) + on_diagonal(F, g_values)
+        rotation = off_diagonal(F, skew(F, inner), out0)
+        middle = quotient(F, rotation, 2 * gaps(out0)) + on_diagonal(F, g_values)
         return F.matmul(F.matmul(out1, middle), adjoint(F, out1))
 
 

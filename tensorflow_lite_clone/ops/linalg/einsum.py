@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.linalg._products import expect_one_dtype, expect_tensors
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.pointwise._operands import cast
@@ -287,9 +287,9 @@ def _presummed(x: Tensor, labels: list, needed: set) -> tuple[Tensor, list]:
     return x, [label for label in labels if label in needed]
 
 
-def _unsqueezed(x: Tensor, labels: list, wanted: list) -> Tensor:
+def _unsqueezed(x: Tensor, labels: list, targets: list) -> Tensor:
     """`x` with a last axis of length one for every wanted label that it lacks."""
-    for label in wanted:
+    for label in targets:
         if label not in labels:
             x = x.unsqueeze(-1)
     return x

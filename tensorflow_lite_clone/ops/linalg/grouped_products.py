@@ -7,7 +7,6 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import integers, per_sample
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.linalg.matmul import plain_matmul
 from tensorflow_lite_clone.ops.nn.linear import linear
 from tensorflow_lite_clone.ops.nn.loss import cross_entropy
@@ -32,7 +31,6 @@ def grouped_mm(
     and the result is (g, m, n). What is behind the last group is zero. Takes float32, float16 and
     bfloat16; raises RuntimeError for what does not fit.
     """
-    expect_tensors("grouped_mm", mat_a, mat_b, offs, bias)
     for name, matrix in (("mat_a", mat_a), ("mat_b", mat_b)):
         if matrix.dtype not in (float32, float16, bfloat16):
             raise RuntimeError(
@@ -94,7 +92,6 @@ def linear_cross_entropy(
     `linear_bias` has the weights' shape without the last axis. `options` say how PyTorch splits
     the work and change nothing. Raises RuntimeError for sizes that do not fit.
     """
-    expect_tensors("linear_cross_entropy", input, linear_weight, target, linear_bias, weight)
     if input.ndim not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
     if input.shape[-1] != linear_weight.shape[-1]:

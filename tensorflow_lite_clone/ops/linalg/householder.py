@@ -17,7 +17,6 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops.linalg._matrices import adjoint
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.linalg._spectral import as_wide, diagonal
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.tensor import Tensor
@@ -119,7 +118,6 @@ def householder_product(input: Tensor, tau: Tensor, *, out: Tensor | None = None
     m >= n >= k.
     """
     name = "torch.linalg.householder_product"
-    expect_tensors("linalg_householder_product", input, tau)
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     rows, columns = input.shape[-2:]
@@ -172,7 +170,6 @@ def ormqr(
     `householder_product`; it is not formed. RuntimeError for shapes that do not fit.
     """
     name = "torch.ormqr"
-    expect_tensors("ormqr", input, tau, other)
     for word, value in (("input", input), ("other", other)):
         if value.ndim < 2:
             raise RuntimeError(f"{name}: {word} must have at least 2 dimensions.")

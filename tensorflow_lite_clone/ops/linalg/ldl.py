@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     expect_alike,
     expect_floats,
     expect_square,
-    expect_tensor,
     expect_wide,
     failure,
 )
@@ -61,8 +60,7 @@ class LdlSolve(Op):
         return no_gradient("linalg_ldl_solve")(F, g)
 
 
-def _factored(name: str, x: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
-    expect_tensor(name, x, "input")
+def _factored(x: Tensor, hermitian: bool) -> tuple[Tensor, Tensor, Tensor]:
     name = "torch.linalg.ldl_factor_ex"
     expect_square(name, x)
     expect_floats(name, x)
@@ -85,7 +83,7 @@ def ldl_factor_ex(
 
     info (int32, one per matrix) is 0, or the place, from 1, of the first zero in D.
     """
-    result = _factored("linalg_ldl_factor_ex", input, hermitian)
+    result = _factored(input, hermitian)
     if check_errors:
         _expect_regular("ldl_factor_ex", result[2])
     return delivered("linalg_ldl_factor_ex", _LdlFactorEx(result), out)
@@ -100,7 +98,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False, out: Any = None) -> An
     interchanged; -p at k and k + 1 that D has a block of order 2 there, and that k + 1 and p
     were. There is no gradient. RuntimeError for a zero in D.
     """
-    LD, pivots, info = _factored("linalg_ldl_factor", input, hermitian)
+    LD, pivots, info = _factored(input, hermitian)
     _expect_regular("ldl_factor", info)
     return delivered("linalg_ldl_factor", _LdlFactor((LD, pivots)), out)
 
@@ -112,9 +110,6 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
 
     Leading dimensions of A and B broadcast. There is no gradient.
     """
-    expect_tensor("linalg_ldl_solve", LD, "LD")
-    expect_tensor("linalg_ldl_solve", pivots, "pivots", 2)
-    expect_tensor("linalg_ldl_solve", B, "B", 3)
     name = "torch.linalg.ldl_solve"
     expect_square(name, LD)
     if B.ndim < 2:

@@ -10,7 +10,7 @@ from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.linalg._matrices import adjoint, expect_tensor
+from tensorflow_lite_clone.ops.linalg._matrices import adjoint
 from tensorflow_lite_clone.ops.linalg._spectral import decomposed
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.tensor import Tensor
@@ -47,14 +47,14 @@ class LeastSquares(Op):
         return x, F.sum(kept, axis=-1, dtype=F.int64), s
 
     def backward(F, g, a, b, out0, *, rcond, needs):
-        turned = adjoint(F, a)
-        gb = F.least_squares(turned, g, rcond=rcond)[0]
+        adjoint_a = adjoint(F, a)
+        gb = F.least_squares(adjoint_a, g, rcond=rcond)[0]
         if not needs[0]:
             return None, gb
         inner = F.least_squares(a, gb, rcond=rcond)[0]
-        outer = F.least_squares(turned, out0, rcond=rcond)[0]
+        outer = F.least_squares(adjoint_a, out0, rcond=rcond)[0]
         ga = F.matmul(b - F.matmul(a, out0), adjoint(F, inner))
-        ga = ga + F.matmul(outer, adjoint(F, g - F.matmul(turned, gb)))
+        ga = ga + F.matmul(outer, adjoint(F, g - F.matmul(adjoint_a, gb)))
         return ga - F.matmul(gb, adjoint(F, out0)), gb
 
 
@@ -77,8 +77,6 @@ def linalg_lstsq(
     ``gelsd`` and ``gelss`` give all. What is not given is empty. Singular values up to `rcond`
     (by default the dtype's epsilon times max(m, n)) times the largest count as zero.
     """
-    expect_tensor("linalg_lstsq", input, "input")
-    expect_tensor("linalg_lstsq", b, "b", 2)
     driver = "gelsy" if driver is None else driver
     vector = _check(input, b, driver)
     m, n = input.shape[-2:]

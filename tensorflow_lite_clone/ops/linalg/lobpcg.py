@@ -14,7 +14,6 @@ from tensorflow_lite_clone.core.limits import finfo
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops.linalg._matrices import adjoint
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.linalg.eigen import eigh
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.linalg.norms import vector_norm
@@ -75,7 +74,6 @@ def lobpcg(
     `method` and the parameters of orthogonalisation choose between forms of PyTorch's algorithm;
     here there is one. `tracker` is not supported: NotImplementedError.
     """
-    expect_tensors("lobpcg", A, B, X, iK)
     if tracker is not None:
         raise NotImplementedError("lobpcg: there is no tracker here")
     shape = A.shape

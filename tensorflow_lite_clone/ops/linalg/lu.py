@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
@@ -15,11 +13,12 @@ from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.create.constructors import eye
 from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_equation,
     expect_matrices,
-    expect_tensor,
     expect_wide,
     failure,
 )
@@ -55,10 +54,10 @@ class LuFactor(Op):
         m, n = out0.shape[-2:]
         k = min(m, n)
         square, gl, gu = out0[..., :k, :k], F.tril(g, k=-1), F.triu(g)
-        turned = adjoint(F, square)  # Lᴴ above its diagonal, Uᴴ up to it
+        transposed = adjoint(F, square)  # Lᴴ above its diagonal, Uᴴ up to it
         one = F.eye(k, dtype=g.dtype)
-        inner_l = F.matmul(F.triu(turned, k=1) + one, gl[..., :k, :k])
-        inner_u = F.matmul(gu[..., :k, :k], F.tril(turned))
+        inner_l = F.matmul(F.triu(transposed, k=1) + one, gl[..., :k, :k])
+        inner_u = F.matmul(gu[..., :k, :k], F.tril(transposed))
         if n > k:
             inner_l = inner_l - F.matmul(gu[..., k:], adjoint(F, out0[..., k:]))
         if m > k:
@@ -67,7 +66,9 @@ class LuFactor(Op):
         columns = [_over_upper(F, square, inner)]
         if n > k:
             columns.append(gu[..., k:])
-        gx = F.solve_triangular(turned, F.concat(columns, axis=-1), upper=True, unitriangular=True)
+        gx = F.solve_triangular(
+            transposed, F.concat(columns, axis=-1), upper=True, unitriangular=True
+        )
         if m > k:
             gx = F.concat([gx, _over_upper(F, square, gl[..., k:, :])], axis=-2)
         order = F.argsort(F.lu_permutation(out1, size=m), axis=-1)[..., None]
@@ -89,8 +90,7 @@ class LuPermutation(Op):
         return F.lu_permutation(pivots, size=size)
 
 
-def _factored(name: str, A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
-    expect_tensor(name, A)
+def _factored(A: Tensor, pivot: bool) -> tuple[Tensor, Tensor, Tensor]:
     if A.ndim < 2:
         raise RuntimeError(
             f"torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: "
@@ -121,7 +121,7 @@ def lu_factor_ex(
 
     info (int32, one per matrix) is 0, or the place, from 1, of the first zero.
     """
-    result = _factored("linalg_lu_factor_ex", A, pivot)
+    result = _factored(A, pivot)
     if check_errors:
         _expect_regular("lu_factor_ex", result[2])
     return delivered("linalg_lu_factor_ex", _LuFactorEx(result), out)
@@ -135,7 +135,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     says with which row, from 1, each row was interchanged. RuntimeError for a zero on U's
     diagonal, and for ``pivot=False``, which the CPU lacks.
     """
-    LU, pivots, info = _factored("linalg_lu_factor", A, pivot)
+    LU, pivots, info = _factored(A, pivot)
     _expect_regular("lu_factor", info)
     return delivered("linalg_lu_factor", _LuFactor((LU, pivots)), out)
 
@@ -143,7 +143,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 @public("linalg", names=("lu",))
 def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """A = P L U as (P, L, U): a permutation (..., m, m), L (..., m, k) and U (..., k, n)."""
-    LU, pivots, _ = _factored("linalg_lu", A, pivot)
+    LU, pivots, _ = _factored(A, pivot)
     return delivered("linalg_lu", _Lu(_unpacked(LU, pivots)), out)
 
 
@@ -151,8 +151,7 @@ def linalg_lu(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
 @autocasts("_lu_with_info")
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """As `linalg.lu_factor_ex`, under its older name; without info unless `get_infos`."""
-    expect_tensor("lu", A)
-    result = _factored("lu", A, pivot)
+    result = _factored(A, pivot)
     if not get_infos:
         return delivered("lu", result[:2], out)
     return delivered("lu", _LuWithInfo(result), out)
@@ -168,8 +167,6 @@ def lu_unpack(
     out: Any = None,
 ) -> Any:
     """(P, L, U) of what `linalg.lu_factor` gave; what is not asked for is empty."""
-    expect_tensor("lu_unpack", LU_data, "LU_data")
-    expect_tensor("lu_unpack", LU_pivots, "LU_pivots", 2)
     if LU_data.ndim < 2:
         raise RuntimeError(
             "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
@@ -220,9 +217,6 @@ def linalg_lu_solve(
     X A = B if not `left`; with `adjoint` A's conjugate transpose stands in its place. Leading
     dimensions of A and B broadcast.
     """
-    expect_tensor("linalg_lu_solve", LU, "LU")
-    expect_tensor("linalg_lu_solve", pivots, "pivots", 2)
-    expect_tensor("linalg_lu_solve", B, "B", 3)
     return _solved(LU, pivots, B, left, adjoint)
 
 
@@ -230,9 +224,6 @@ def linalg_lu_solve(
 @with_out
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """As ``linalg.lu_solve(LU_data, LU_pivots, input)``, under its older name."""
-    expect_tensor("lu_solve", input, "input")
-    expect_tensor("lu_solve", LU_data, "LU_data", 2)
-    expect_tensor("lu_solve", LU_pivots, "LU_pivots", 3)
     return _solved(LU_data, LU_pivots, input, True, False)
 
 

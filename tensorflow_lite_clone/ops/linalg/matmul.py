@@ -6,10 +6,7 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply_binary
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
-from tensorflow_lite_clone.autograd.outputs import with_out, write_out
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.late_bound import sparse_matmul
@@ -18,6 +15,9 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import with_out, write_out
 from tensorflow_lite_clone.ops.linalg._products import (
     as_rows,
     expect_tensors,
@@ -228,7 +228,6 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 @with_out
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix (n, k) and a vector (k,)."""
-    expect_tensors("mv", input, vec)
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {vec.ndim}, {input.ndim}, {vec.ndim}"
@@ -240,7 +239,6 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 @with_out
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of products of two vectors of one length."""
-    expect_tensors("dot", input, tensor)
     if input.ndim != 1 or tensor.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {tensor.ndim}D tensors")
     return plain_matmul(input, tensor)
@@ -250,7 +248,6 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 @with_out
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """`dot` with the first vector conjugated."""
-    expect_tensors("vdot", input, other)
     return dot(input.conj() if input.dtype.kind == "c" else input, other)
 
 
@@ -258,7 +255,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 @with_out
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of all products of two vectors."""
-    expect_tensors("outer", input, vec2)
     for name, vector in (("self", input), ("vec2", vec2)):
         if vector.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {name}, but got {vector.ndim}-D")
@@ -328,7 +324,6 @@ def _of_other_dtypes(name: str, left: Tensor, mat2: Tensor) -> RuntimeError:
 
 
 def _check_addmm(input: Tensor, mat1: Tensor, mat2: Tensor) -> None:
-    expect_tensors("addmm", input, mat1, mat2)
     for name, matrix in (("mat1", mat1), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {matrix.ndim}-D tensor")
@@ -361,7 +356,6 @@ def addmm_(
 
 
 def _check_baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor) -> None:
-    expect_tensors("baddbmm", input, batch1, batch2)
     _check_batches(batch1, batch2)
     expect_expandable(input, (*batch1.shape[:2], batch2.shape[2]))
 

@@ -11,9 +11,7 @@ from tensorflow_lite_clone.core.public import EXPORTS, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import no_gradient, wide
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,
@@ -84,12 +82,12 @@ def norm_backward(F, g, x, y, *, ord, axis):
 def _cast(name: str, input: Tensor, dtype: DType | None) -> Tensor:
     """`input` in `dtype`, which must be of the same kind, real or complex."""
     if dtype is not None and dtype.kind not in "fc":
-        wanted = "floating point or complex"
+        expected = "floating point or complex"
     elif dtype is not None and (dtype.kind == "c") != (input.dtype.kind == "c"):
-        wanted = "complex for complex inputs" if dtype.kind == "f" else "real for real inputs"
+        expected = "complex for complex inputs" if dtype.kind == "f" else "real for real inputs"
     else:
         return with_dtype(input, dtype)
-    raise RuntimeError(f"linalg.{name}: dtype should be {wanted}, but got {dtype.short_name}")
+    raise RuntimeError(f"linalg.{name}: dtype should be {expected}, but got {dtype.short_name}")
 
 
 @public("linalg")
@@ -278,7 +276,6 @@ def norm(
 @public("torch", "method")
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The `p`-norm of ``input - other``."""
-    expect_tensor("dist", other, "other", 2)
     return vector_norm(input - other, p)
 
 

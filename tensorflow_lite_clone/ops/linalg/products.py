@@ -8,13 +8,13 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._products import expect_one_dtype, expect_tensors, times
 from tensorflow_lite_clone.ops.linalg.matmul import (
     dot,
@@ -23,8 +23,7 @@ from tensorflow_lite_clone.ops.linalg.matmul import (
     outer,
     plain_matmul,
 )
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import as_operands, cast, operand_dtype, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -32,7 +31,6 @@ from tensorflow_lite_clone.tensor import Tensor
 @with_out
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums of products over the last axes of both; a number scales the other operand."""
-    expect_tensors("inner", input, other)
     if not input.ndim or not other.ndim:
         return input * other
     if input.shape[-1] != other.shape[-1]:
@@ -51,7 +49,6 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 @with_out
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of ``conj(x) * y`` over `dim`; shapes broadcast."""
-    expect_tensors("linalg.vecdot", x, y)
     return ((x.conj() if x.dtype.kind == "c" else x) * y).sum(dim)
 
 
@@ -62,7 +59,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, axes: Any = None) -> Tenso
     means the last n axes of `a` and the first n of `b`. `axes` is NumPy's name of it, by which
     packages call that know arrays of many libraries.
     """
-    expect_tensors("tensordot", a, b)
     dims = dims if axes is None else axes
     left, right = _contracted_axes(a.ndim, b.ndim, dims)
     if len(left) != len(right):
@@ -108,7 +104,6 @@ def _contracted_axes(ndim_a: int, ndim_b: int, dims: Any) -> tuple[list[int], li
 @with_out
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of `input` times all of `other`."""
-    expect_tensors("kron", input, other)
     ndim = max(input.ndim, other.ndim)
     x = (1,) * (ndim - input.ndim) + tuple(input.shape)
     y = (1,) * (ndim - other.ndim) + tuple(other.shape)
@@ -156,7 +151,6 @@ def _cross(input: Tensor, other: Tensor, dim: int) -> Tensor:
 @with_out
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of three along `dim`; other axes broadcast."""
-    expect_tensors("linalg.cross", input, other)
     return _cross(input, other, dim)
 
 
@@ -164,7 +158,6 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 @with_out
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product along `dim`, by default the first axis of length three."""
-    expect_tensors("cross", input, other)
     if dim is None:
         if 3 not in input.shape:
             raise RuntimeError("no dimension of size 3 in input")
@@ -251,7 +244,6 @@ def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``."""
-    expect_tensors("addmv", input, mat, vec)
     if mat.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(
             f"vector + matrix @ vector expected, got {input.ndim}, {mat.ndim}, {vec.ndim}"
@@ -272,7 +264,6 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; dtypes are promoted."""
-    expect_tensors("addr", input, vec1, vec2)
     for name, vector in (("vec1", vec1), ("vec2", vec2)):
         if vector.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.ndim}-D")
@@ -287,7 +278,6 @@ def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: complex = 1, alpha: complex = 1
 ) -> Tensor:
     """``beta * input + alpha * (the sum of all batch1[i] @ batch2[i])``."""
-    expect_tensors("addbmm", input, batch1, batch2)
     if batch1.ndim != 3 or batch2.ndim != 3:
         raise RuntimeError("batch1 must be a 3D tensor" if batch1.ndim != 3 else
                            "batch2 must be a 3D tensor")  # fmt: skip
@@ -335,7 +325,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """``input1 @ weight[k] @ input2 + bias[k]`` for every k: (..., m), (..., n), (out, m, n),
     (out,) give (..., out).
     """
-    expect_tensors("bilinear", input1, input2, weight, bias)
     expect_one_dtype("bilinear", input1, input2, weight, bias)
     if input1.ndim != input2.ndim:
         raise RuntimeError(

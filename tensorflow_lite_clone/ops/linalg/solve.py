@@ -6,20 +6,19 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes, normalize_dim
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_equation,
     expect_floats,
     expect_matrices,
     expect_square,
-    expect_tensor,
     expect_wide,
     failure,
     removed,
@@ -57,9 +56,7 @@ class Solve(Op):
         return -F.matmul(gb, adjoint(F, out0)), gb
 
 
-def _solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
-    expect_tensor(name, A)
-    expect_tensor(name, B, "B", 2)
+def _solved(A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     name = "linalg.solve"
     expect_floats(name, A)
     expect_square(name, A)
@@ -105,7 +102,7 @@ def solve_ex(
     info (int32, one per matrix of A) is 0, or the place, from 1, of the first pivot that is zero.
     With `check_errors` LinAlgError is raised.
     """
-    result = _solved("linalg_solve_ex", A, B, left)
+    result = _solved(A, B, left)
     if check_errors:
         _expect_regular("solve_ex", result[1])
     return delivered("linalg_solve_ex", _SolveEx(result), out)
@@ -118,7 +115,7 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None 
     B is a batch of vectors when it has one dimension, or the shape of A but for the last
     dimension. Other leading dimensions broadcast. LinAlgError when a matrix is singular.
     """
-    result, info = _solved("linalg_solve", A, B, left)
+    result, info = _solved(A, B, left)
     _expect_regular("solve", info)
     return delivered("linalg_solve", result, out)
 
@@ -131,7 +128,6 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     Of shape ``input.shape[ind:] + input.shape[:ind]``: ``tensordot(tensorinv(a), a, ind)`` is the
     identity. RuntimeError when both parts do not have equally many elements.
     """
-    expect_tensor("linalg_tensorinv", input, "input")
     if ind <= 0:
         raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     if ind > input.ndim:
@@ -152,8 +148,6 @@ def tensorsolve(input: Tensor, other: Tensor, dims: tuple[int, ...] | None = Non
 
     RuntimeError when X has not as many elements as `other`; LinAlgError when the map is singular.
     """
-    expect_tensor("linalg_tensorsolve", input, "input")
-    expect_tensor("linalg_tensorsolve", other, "other", 2)
     if other.ndim > input.ndim:
         raise RuntimeError(
             f"tensorsolve: other has {other.ndim} dimensions, which is more than the "

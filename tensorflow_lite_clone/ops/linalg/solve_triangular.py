@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.linalg._matrices import (
     adjoint,
     expect_alike,
     expect_equation,
     expect_matrices,
     expect_square,
-    expect_tensor,
     expect_wide,
 )
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
@@ -81,8 +80,6 @@ def solve_triangular(
     Leading dimensions broadcast. A zero on the diagonal gives infinities or NaN, no error.
     """
     name = "linalg.solve_triangular"
-    expect_tensor("linalg_solve_triangular", A)
-    expect_tensor("linalg_solve_triangular", B, "B", 2)
     expect_matrices(name, A)
     expect_matrices(name, B, "B")
     expect_square(name, A)
@@ -114,8 +111,6 @@ def triangular_solve(
     As ``linalg.solve_triangular(A, input)``; with `transpose` for the triangle's transpose.
     """
     name = "triangular_solve"
-    expect_tensor(name, input, "input")
-    expect_tensor(name, A, "A", 2)
     for letter, x in (("b", input), ("A", A)):
         if x.ndim < 2:
             raise RuntimeError(

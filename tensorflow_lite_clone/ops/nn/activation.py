@@ -12,7 +12,6 @@ from tensorflow_lite_clone.core.limits import iinfo
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._formulas import widened
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
     inplace_form,
@@ -118,7 +117,7 @@ def hardtanh(
     """`input` between `min_val` and `max_val`; the gradient at the bounds is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    if isinstance(input, Tensor) and input.dtype.kind in "iu":
+    if input.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
         if min_val < 0 and input.dtype.kind == "u":
             raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
@@ -187,7 +186,6 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     `weight` has one element, or one per channel (axis 1 of `input`).
     """
-    expect_tensor("prelu", weight, "weight", 2)
     if input.dtype is not weight.dtype:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.short_name} and "
@@ -236,8 +234,8 @@ def rrelu(
     slopes = input.detach().new_ones(input.shape)
     negative = input.detach() <= 0
     count = int(negative.sum()) if input._storage.backend.has_values else 0
-    drawn = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
-    slopes[negative] = drawn.to(slopes.dtype)
+    noise = slopes.new_empty(count, dtype=float64).uniform_(lower, upper)  # as torch draws them
+    slopes[negative] = noise.to(slopes.dtype)
     return input.mul_(slopes) if inplace else (stepwise(input) * slopes).contiguous()
 
 

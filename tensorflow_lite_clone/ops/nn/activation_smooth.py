@@ -66,9 +66,7 @@ class GeluTanh(Pointwise):
 
 
 @public("functional")
-def gelu(
-    input: Tensor, approximate: str = "none", *, out: Tensor | None = None
-) -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """``input * Phi(input)``, Phi the normal distribution function or ("tanh") near it."""
     if approximate == "none":
         return pointwise(Gelu, input, out=out)
@@ -237,7 +235,5 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     axis = normalize_dim(dim, input.ndim)
     size = input._storage.physical.shape[axis]
     if size % 2:
-        raise RuntimeError(
-            f"Halving dimension must be even, but dimension {axis} is size {size}"
-        )
+        raise RuntimeError(f"Halving dimension must be even, but dimension {axis} is size {size}")
     return pointwise(Glu, input, axis=axis)

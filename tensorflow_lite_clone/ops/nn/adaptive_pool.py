@@ -13,9 +13,9 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.signature import checked, is_number
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.nn import pool
 from tensorflow_lite_clone.ops.nn._resample import Resample, mean_taps, windows
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -82,7 +82,6 @@ class NothingPooled(Op):
 
 def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
     """The result's size; None keeps an axis. Raises RuntimeError for what does not fit."""
-    expect_tensors(name, input)
     shape = input._storage.physical.shape
     if ndim > 1 and len(shape) <= ndim and isinstance(output_size, (list, tuple)):
         raise ValueError(
@@ -94,8 +93,8 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
         )
     if output_size is None:
         raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
-    several = isinstance(output_size, (list, tuple))
-    values = list(output_size) if several else [output_size] * ndim
+    is_sequence = isinstance(output_size, (list, tuple))
+    values = list(output_size) if is_sequence else [output_size] * ndim
     if len(values) != ndim:
         raise RuntimeError(f"{name}: output_size must be {ndim}")
     kept = [n if value is None else value for n, value in zip(shape[-ndim:], values)]
@@ -115,7 +114,7 @@ def _output_size(name: str, input: Tensor, output_size: Any, ndim: int) -> Ints:
                 f"input has sizes {list(shape)} with dimension {axis} being empty"
             )
     if input.dtype.kind not in "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+        refuse(name, input.dtype)
     expect_storage((*shape[:-ndim], *counts), input.dtype.itemsize)
     return counts
 
@@ -224,7 +223,6 @@ def _max_unpool(ndim: int) -> Any:
         padding: Any = 0,
         output_size: Any = None,
     ) -> Tensor:
-        expect_tensors(name, input, indices)
         kernel = _per_axis(kernel_size, ndim, name, "kernel_size")
         steps = kernel if stride is None else _per_axis(stride, ndim, name, "stride")
         pads = _per_axis(padding, ndim, name, "padding")

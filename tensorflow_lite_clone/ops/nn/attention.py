@@ -134,8 +134,8 @@ def _noise(F: Any, shape: tuple, dtype: Any, p: float) -> Any:
     """1 / (1 - p) to keep and 0 to drop."""
     if p == 1 or 0 in shape:
         return F.zeros(shape, dtype=dtype)
-    drawn = F.backend.generator.dropout_mask(p, shape, dtype)
-    return F.astype(drawn / (1 - p), dtype)
+    mask = F.backend.generator.dropout_mask(p, shape, dtype)
+    return F.astype(mask / (1 - p), dtype)
 
 
 def _backward(

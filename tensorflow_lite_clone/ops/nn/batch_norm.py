@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
 from tensorflow_lite_clone.autograd.inplace import write
 from tensorflow_lite_clone.autograd.saved import packing_last
 from tensorflow_lite_clone.core.dtypes import float32
@@ -19,7 +18,8 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import wide
-from tensorflow_lite_clone.ops.pointwise._operands import expect_constant
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -164,11 +164,11 @@ def batch_norm_eval_backward(F, g, x, w, mean, variance, *, eps, needs):
 
 def expect_per_channel(channels: int, *tensors: Tensor | None) -> None:
     """Raise RuntimeError for running statistics, weight or bias of another number of elements."""
-    wanted = (channels,)
+    expected = (channels,)
     place = -1
     for tensor in tensors:
         place += 1
-        if tensor is not None and tensor._storage.physical.shape != wanted:
+        if tensor is not None and tensor._storage.physical.shape != expected:
             name = ("running_mean", "running_var", "weight", "bias")[place]
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
 
@@ -180,7 +180,7 @@ def expect_floats(name: str, input: Tensor, *parameters: Tensor | None) -> None:
     """
     dtype = input.dtype
     if dtype.kind != "f":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+        refuse(name, dtype)
     for parameter in parameters:
         if parameter is None or parameter.dtype is dtype or autocast:
             continue
@@ -214,8 +214,8 @@ def batch_norm(
             f"Expected more than 1 value per channel when training, got input size {input.shape}"
         )
     if eps < 0 or (training and eps == 0):
-        wanted = "positive during training" if training else "non-negative"
-        raise ValueError(f"batch_norm eps must be {wanted}, but got {eps}")
+        expected = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {expected}, but got {eps}")
     if momentum is None:
         raise TypeError("batch_norm(): argument 'momentum' must be float, not NoneType")
     if 0 in shape:  # nothing is looked at but the first weight and bias, as in PyTorch

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import windows_with_weight
 from tensorflow_lite_clone.ops._formulas import conj, wide
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors, product
+from tensorflow_lite_clone.ops.linalg._products import product
 from tensorflow_lite_clone.ops.nn._windows import folded, unfolded
 from tensorflow_lite_clone.ops.nn.pad import pad
 from tensorflow_lite_clone.tensor import Tensor
@@ -293,7 +293,6 @@ def _convolution(ndim: int) -> Any:
                 name, Conv, input, weight, bias, stride=stride, padding=padding,
                 dilation=dilation, groups=groups,
             )  # fmt: skip
-        expect_tensors(name, input, weight, bias)
         stride = _setting(stride, ndim, name, "stride", 1)
         dilation = _setting(dilation, ndim, name, "dilation", 1)
         batched = _check_dims(name, input, weight, ndim)
@@ -340,7 +339,6 @@ def _transposed_convolution(ndim: int) -> Any:
         groups: int = 1,
         dilation: Any = 1,
     ) -> Tensor:
-        expect_tensors(name, input, weight, bias)
         stride = _setting(stride, ndim, name, "stride", 1)
         padding = _setting(padding, ndim, name, "padding", 0)
         dilation = _setting(dilation, ndim, name, "dilation", 1)

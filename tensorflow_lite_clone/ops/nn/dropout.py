@@ -12,7 +12,6 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.random.generators import drawing, expect_drawing
 from tensorflow_lite_clone.storage import LazyStorage
 from tensorflow_lite_clone.tensor import Tensor
@@ -56,8 +55,8 @@ def _keep(F: Any, x: Any, p: float) -> Any:
     if F.backend.is_contiguous(x) or 0 in strides:
         return source.dropout_mask(p, x.shape, x.dtype)
     order = sorted(range(x.ndim), key=lambda axis: -strides[axis])
-    drawn = source.dropout_mask(p, tuple([x.shape[axis] for axis in order]), x.dtype)
-    return F.permute_dims(drawn, tuple([order.index(axis) for axis in range(x.ndim)]))
+    mask = source.dropout_mask(p, tuple([x.shape[axis] for axis in order]), x.dtype)
+    return F.permute_dims(mask, tuple([order.index(axis) for axis in range(x.ndim)]))
 
 
 def _noise(input: Tensor, features: bool, p: float) -> Tensor:
@@ -75,8 +74,7 @@ def _noise(input: Tensor, features: bool, p: float) -> Tensor:
     return wrap(source.dropout_mask(p, shape, array.dtype), backend)
 
 
-def _check_probability(name: str, input: Any, p: float) -> None:
-    expect_tensors(name, input)
+def _check_probability(p: float) -> None:
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
@@ -114,7 +112,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
     Raises ValueError unless 0 <= p <= 1.
     """
-    _check_probability("dropout", input, p)
+    _check_probability(p)
     return _dropped(input, p, training, inplace, False, False)
 
 
@@ -133,7 +131,7 @@ def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Whole channels of (n, c, w) or (c, w) zeroed with probability `p`."""
-    _check_probability("dropout1d", input, p)
+    _check_probability(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
@@ -151,7 +149,7 @@ def dropout2d(
 
     As in PyTorch three dimensions are (n, c, w), with a UserWarning, as for two or five and more.
     """
-    _check_probability("dropout2d", input, p)
+    _check_probability(p)
     if input.ndim == 3:
         warnings.warn(
             "dropout2d: a 3-D input is taken as (n, c, w), as by dropout1d; an input without a "
@@ -171,7 +169,7 @@ def dropout3d(
 
     As in PyTorch, an input that is not five-dimensional is a single sample.
     """
-    _check_probability("dropout3d", input, p)
+    _check_probability(p)
     _warn_of_dimensions("dropout3d", input, (4, 5))
     return _channels_dropped(input, p, training, inplace, input.ndim == 5)
 
@@ -190,7 +188,7 @@ def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """Dropout that keeps mean and variance of what SELU gives."""
-    _check_probability("alpha_dropout", input, p)
+    _check_probability(p)
     return _dropped(input, p, training, inplace, False, True)
 
 
@@ -199,7 +197,7 @@ def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
     """`alpha_dropout` of whole channels (axis 1)."""
-    _check_probability("feature_alpha_dropout", input, p)
+    _check_probability(p)
     return _dropped(input, p, training, inplace, True, True)
 
 
@@ -208,7 +206,6 @@ def _torch_form(name: str, features: bool, alpha: bool) -> None:
 
     def form(inplace: bool) -> Any:
         def function(input: Tensor, p: float, train: bool) -> Tensor:
-            expect_tensors(name, input)
             if not 0 <= p <= 1:
                 raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
             return _dropped(input, p, train, inplace, features, alpha)

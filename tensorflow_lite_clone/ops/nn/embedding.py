@@ -13,7 +13,6 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -113,7 +112,6 @@ def embedding(
     first. With `sparse` the gradient of `weight` is a sparse tensor with a row for each index, in
     their order, those equal to `padding_idx` left out. Raises IndexError outside of the table.
     """
-    expect_tensors("embedding", input, weight)
     table = weight._storage.physical
     if table.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -163,7 +161,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
     Raises RuntimeError for indices out of range.
     """
-    expect_tensors("one_hot", tensor)
     if tensor.dtype.name != "int64":
         raise RuntimeError(
             "one_hot is only applicable to index tensor of type LongTensor, but got "

@@ -10,7 +10,6 @@ from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import integers, per_sample
 from tensorflow_lite_clone.ops.create.constructors import tensor
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.nn.embedding import embedding
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -37,7 +36,6 @@ def embedding_bag(
     count; empty bags give zeros. With `sparse` (not for max) the gradient is as that of
     `embedding`. Raises ValueError and RuntimeError for what does not fit.
     """
-    expect_tensors("embedding_bag", input, weight)
     if weight.dtype is int64 and input.dtype.kind == "f":
         warnings.warn(
             "embedding_bag(weight, input) is deprecated: write embedding_bag(input, weight)",

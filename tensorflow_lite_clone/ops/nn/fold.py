@@ -9,8 +9,8 @@ from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.backends.windows import Ints, int_tuple, windows_size
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.nn._windows import folded, unfolded
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -67,9 +67,8 @@ def _settings(name: str, **values: Any) -> dict[str, Ints]:
 
 
 def _expect_floating(name: str, input: Tensor) -> None:
-    expect_tensors(name, input)
     if input.dtype.kind in "iu":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+        refuse(name, input.dtype)
 
 
 @public("functional")

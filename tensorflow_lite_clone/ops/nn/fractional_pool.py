@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.backends.windows import int_tuple
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.ops.create.progressions import arange
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
@@ -49,7 +48,6 @@ def _pooled(
     name: str, ndim: int, input: Tensor, kernel_size: Any, output_size: Any, samples: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Maxima and their places in the flat spatial axes."""
-    expect_tensors(name, input, samples)
     kernel = _per_axis(kernel_size, ndim, "kernel_size")
     out = _per_axis(output_size, ndim, "output_size")
     if input.ndim not in (ndim + 1, ndim + 2):

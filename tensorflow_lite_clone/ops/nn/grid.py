@@ -7,11 +7,10 @@ import warnings
 from itertools import product
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops.create.progressions import linspace
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.linalg.matmul import matmul
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.join import stack
@@ -42,7 +41,6 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     """Places for `grid_sample` that map images of `size` (n, c, h, w) by `theta` (n, 2, 3), as
     (n, h, w, 2); or (n, c, d, h, w) by (n, 3, 4).
     """
-    expect_tensors("affine_grid", theta)
     if align_corners is None:
         warnings.warn(_ADVICE, stacklevel=level_outside())
     if theta.dtype.kind != "f":
@@ -149,7 +147,6 @@ def grid_sample(
     `mode`: bilinear, nearest or bicubic (images only). `padding_mode`, for places outside: zeros,
     border or reflection. Raises ValueError and RuntimeError for what does not fit.
     """
-    expect_tensors("grid_sample", input, grid)
     _check_grid(input, grid, mode, padding_mode)
     if align_corners is None:
         warnings.warn(_ADVICE, stacklevel=level_outside())

@@ -7,12 +7,11 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import expect_storage
 from tensorflow_lite_clone.core.signature import whole_number
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn._resample import (
     Resample,
     Taps,
@@ -25,6 +24,7 @@ from tensorflow_lite_clone.ops.nn._resample import (
     whole_taps,
 )
 from tensorflow_lite_clone.ops.nn.adaptive_pool import adaptive_average
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.shape.memory import in_format_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -85,7 +85,6 @@ def interpolate(
     `mode`: nearest, nearest-exact, linear, bilinear, trilinear, bicubic or area. Raises ValueError
     and NotImplementedError for settings that do not go together.
     """
-    expect_tensors("interpolate", input)
     _check_mode(input, mode, align_corners, antialias)
     ndim = input.ndim - 2
     if size is not None and scale_factor is not None:
@@ -121,9 +120,7 @@ def interpolate(
             f"{list(input.shape)}"
         )
     if input.dtype.kind not in "fc" and input.dtype.name != "uint8":
-        raise NotImplementedError(
-            f"\"upsample_{mode}\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse(f"upsample_{mode}", input.dtype)
     expect_storage((*input.shape[:2], *counts), input.dtype.itemsize)
     if mode == "area":
         return adaptive_average(input, tuple(counts))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from tensorflow_lite_clone.autograd.apply import apply_ternary
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.linalg._products import as_rows, overridden, product
 from tensorflow_lite_clone.ops.linalg.matmul import expect_expandable, matmul, misfit
 from tensorflow_lite_clone.tensor import Tensor

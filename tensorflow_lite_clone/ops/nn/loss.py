@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn._losses import finish, reduction_of
 from tensorflow_lite_clone.ops.nn.softmax import log_softmax
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import expect_constant
+from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -91,14 +90,14 @@ def cross_entropy_backward(
         gx = (y - F.astype(hot, y.dtype)) * F.expand_dims(g * w, axis=axis)
         return F.astype(gx, x.dtype, copy=False)
     classes = y.shape[axis]
-    wanted = F.astype(hot, y.dtype) * F.expand_dims(w, axis=axis) * (1 - smoothing)
+    weighted = F.astype(hot, y.dtype) * F.expand_dims(w, axis=axis) * (1 - smoothing)
     valid = F.astype(F.expand_dims(target != ignore_index, axis=axis), y.dtype)
     smooth = valid * (smoothing / classes)
     if weight is not None:
         smooth = smooth * F.reshape(weight, _class_shape(y, axis))
-    wanted = wanted + smooth
+    weighted = weighted + smooth
     g = F.expand_dims(g, axis=axis) if reduction == "none" else g
-    gx = (y * F.sum(wanted, axis=axis, keepdims=True) - wanted) * g
+    gx = (y * F.sum(weighted, axis=axis, keepdims=True) - weighted) * g
     return F.astype(gx, x.dtype, copy=False)
 
 
@@ -169,32 +168,34 @@ def _class_numbers(F: Any, x: Any, axis: int) -> Any:
 def _check_index_targets(input: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
     """The targets as int64, in the shape of `input` without its classes; torch's errors else."""
     dtype = target.dtype
-    shape, wanted = input.shape, target.shape
+    shape, target_shape = input.shape, target.shape
     if len(shape) == 0:
         raise ValueError(f"Expected 1 or more dimensions (got {len(shape)})")
-    batch = wanted[0] if wanted else 0
+    batch = target_shape[0] if target_shape else 0
     if len(shape) > 1 and batch != shape[0]:
         raise ValueError(
             f"Expected input batch_size ({shape[0]}) to match target batch_size ({batch})."
         )
-    if len(shape) <= 2 and len(wanted) > 1:
+    if len(shape) <= 2 and len(target_shape) > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if len(shape) == 1:
-        if len(wanted) == 1 and wanted[0] != 1:
+        if len(target_shape) == 1 and target_shape[0] != 1:
             raise ValueError(
-                f"For 1D input, 1D target must have size 1, but got target size: {wanted[0]}"
+                f"For 1D input, 1D target must have size 1, but got target size: {target_shape[0]}"
             )
         target = target.reshape(())
-    elif shape[2:] != wanted[1:]:
+    elif shape[2:] != target_shape[1:]:
         if len(shape) != 4:
             expected = [shape[0], *shape[2:]]
-            raise RuntimeError(f"Expected target size {expected}, got {list(wanted)}")
-        if len(wanted) != 3:
+            raise RuntimeError(f"Expected target size {expected}, got {list(target_shape)}")
+        if len(target_shape) != 3:
             raise RuntimeError(
                 "only batches of spatial targets supported (3D tensors) but got targets of "
-                f"dimension: {len(wanted)}"
+                f"dimension: {len(target_shape)}"
             )
-        raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(wanted)}")
+        raise RuntimeError(
+            f"size mismatch (got input: {list(shape)} , target: {list(target_shape)}"
+        )
     if dtype is not int64:
         if dtype is not uint8:
             raise RuntimeError(
@@ -241,9 +242,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     x, t = input._storage.array, target._storage.array
     if x.dtype.kind in "biu":
-        raise NotImplementedError(
-            f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse("log_softmax_lastdim_kernel_impl", input.dtype)
     if t.shape == x.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     # The usual case is recognised without asking for anything else.
@@ -292,10 +291,10 @@ def _of_probabilities(
         )
     if smoothing:
         target = target * (1 - smoothing) + smoothing / (classes or 1)
-    wanted = target
+    weighted = target
     if weight is not None:
-        wanted = target * weight.reshape((classes,) + (1,) * (input.ndim - axis - 1))
-    values = -(wanted * log_softmax(input, axis)).sum(axis)
+        weighted = target * weight.reshape((classes,) + (1,) * (input.ndim - axis - 1))
+    values = -(weighted * log_softmax(input, axis)).sum(axis)
     if reduction == "mean":
         return values.sum() / (values.numel() if classes else 0)
     return finish(values, reduction)

@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._samples import expect_values, integers, per_sample
 from tensorflow_lite_clone.ops.nn._losses import finish, reduction_of
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 #: The logarithm of an impossible path: finite, so that its difference from another one is.
@@ -120,8 +121,7 @@ def ctc_loss(
     """
     reduction = reduction_of(None, None, reduction)
     if log_probs.dtype.kind != "f":
-        word = log_probs.dtype.short_name
-        raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{word}'")
+        refuse("ctc_loss_cpu", log_probs.dtype)
     single = log_probs.ndim == 2
     x = log_probs.unsqueeze(1) if single else log_probs
     if x.ndim != 3:

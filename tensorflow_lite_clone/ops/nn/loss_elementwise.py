@@ -6,8 +6,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
@@ -15,6 +13,8 @@ from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, like_first
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.ops.nn._losses import (
     as_computed,
     expect_same_size,
@@ -24,11 +24,11 @@ from tensorflow_lite_clone.ops.nn._losses import (
     reduction_of,
     spread,
 )
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_operands,
     expect_constant,
     operand_dtype,
+    refuse,
 )
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -171,7 +171,7 @@ def mse_loss(
     if autocast and weight is None:  # with weights it is made of other functions
         input, target = cast_operands(mse_loss, input, target)
     if input.dtype.kind in "biu" and target.dtype.kind in "biu":
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{input.dtype.short_name}'")
+        refuse("mse_cpu", input.dtype)
     return _compare(MseLoss, input, target, reduction, weight)
 
 

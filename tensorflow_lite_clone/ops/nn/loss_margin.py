@@ -14,8 +14,7 @@ from tensorflow_lite_clone.ops.create.constructors import full_like
 from tensorflow_lite_clone.ops.linalg.norms import pairwise_distance
 from tensorflow_lite_clone.ops.nn._losses import as_computed, expect_same_size, finish, reduction_of
 from tensorflow_lite_clone.ops.nn.activation_smooth import logsigmoid
-from tensorflow_lite_clone.ops.pointwise._elementwise import refuse
-from tensorflow_lite_clone.ops.pointwise._operands import expect_constant
+from tensorflow_lite_clone.ops.pointwise._operands import expect_constant, refuse
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -12,13 +12,13 @@ from math import prod
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_first_output
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._formulas import conj, wide
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.nn.batch_norm import (
     batch_norm,
     by_channel,
@@ -27,6 +27,7 @@ from tensorflow_lite_clone.ops.nn.batch_norm import (
     expect_per_channel,
     like,
 )
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -241,7 +242,7 @@ def rms_norm(
     shape = tuple(normalized_shape)
     _check_normalized("rms_norm", input, shape, weight)
     if input.dtype.kind in "biu":
-        raise NotImplementedError(f"\"rms_norm\" not implemented for '{input.dtype.short_name}'")
+        refuse("rms_norm", input.dtype)
     if eps is None:
         eps = 2.0**-52 if input.dtype.name in ("float64", "complex128") else 2.0**-23
     return apply(RmsNorm, input, weight, ndim=len(shape), eps=eps)[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import sizes_of
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.index.gather import index_select
-from tensorflow_lite_clone.ops.shape._views import stepwise, storage_of
+from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.ops.shape.memory import in_format_of
 from tensorflow_lite_clone.ops.shape.rearrange import ConstantPad
 from tensorflow_lite_clone.ops.shape.slices import narrow
@@ -35,7 +35,7 @@ def constant_pad_nd(input: Tensor, pad: Any, value: complex = 0) -> Tensor:
 
 
 def _padded(input: Tensor, pad: Any, mode: str, value: complex | None) -> Tensor:
-    shape = storage_of("pad", input).physical.shape
+    shape = input._storage.physical.shape
     widths = sizes_of((pad,), "pad")
     if len(widths) % 2:
         raise RuntimeError("Padding length must be divisible by 2")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.ops.shape.memory import in_format_of
 from tensorflow_lite_clone.ops.shape.views import permute, reshape
 from tensorflow_lite_clone.tensor import Tensor
 
 
 def _image(name: str, input: Tensor) -> tuple[tuple, tuple]:
-    shape = storage_of(name, input).physical.shape
+    shape = input._storage.physical.shape
     if len(shape) < 3:
         raise RuntimeError(
             f"{name} expects input to have at least 3 dimensions, but got input with {len(shape)} "
@@ -64,7 +63,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @public("torch", "functional")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """(N, groups x C, *): channels reordered so that those of all groups alternate."""
-    shape = storage_of("channel_shuffle", input).physical.shape
+    shape = input._storage.physical.shape
     if len(shape) <= 2:
         raise RuntimeError(
             f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}"

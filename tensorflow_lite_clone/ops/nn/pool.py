@@ -13,9 +13,6 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.backends.windows import (
     Ints,
     int_tuple,
@@ -30,8 +27,11 @@ from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.dispatch.result_layout import windows
 from tensorflow_lite_clone.ops._formulas import widened
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.nn._windows import padded
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -297,7 +297,6 @@ def _geometry(
     ceil_mode: bool,
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Kernel, stride, padding and dilation as tuples; torch's RuntimeErrors when they cannot be."""
-    expect_tensors(name, input)
     kernel = _setting(kernel_size, ndim, name, "kernel_size")
     if stride is None or (not hasattr(stride, "__index__") and len(stride) == 0):
         steps = kernel
@@ -337,7 +336,7 @@ def _geometry(
 
 def _expect_ordered(name: str, input: Tensor) -> None:
     if input.dtype.kind in "bc":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+        refuse(name, input.dtype)
 
 
 def _max_pool(ndim: int) -> Any:
@@ -410,7 +409,7 @@ def _average(
         name, input, ndim, kernel_size, stride, padding, 1, ceil_mode
     )
     if input.dtype.kind in "bc":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{input.dtype.short_name}'")
+        refuse(name, input.dtype)
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     batched = input.ndim == ndim + 2

@@ -154,10 +154,10 @@ def _lstm_steps(
     inputs = F.matmul(x, F.matrix_transpose(w_ih))
     if bias is not None:
         inputs = inputs + bias
-    turned = F.matrix_transpose(w_hh)
+    transposed = F.matrix_transpose(w_hh)
     found = []
     for step in _order(x, backwards):
-        gates = inputs[step, ...] + F.matmul(h, turned)
+        gates = inputs[step, ...] + F.matmul(h, transposed)
         before = h, c
         h, c = F.lstm_cell_step(gates, c)
         found.append((gates, *before, c, h))
@@ -303,7 +303,6 @@ def gru_cell(
 
     Raises RuntimeError when sizes or dtypes do not fit.
     """
-    expect_tensors("gru_cell", input, hx, w_ih, w_hh, b_ih, b_hh)
     _check(input, hx, w_ih, w_hh, 3)
     _expect_floating(input)
     return apply(GruCellStep, linear(input, w_ih, b_ih), linear(hx, w_hh, b_hh), hx)
@@ -318,7 +317,6 @@ def _plain_cell(name: str, activation: Callable[[Tensor], Tensor]) -> Any:
         b_ih: Tensor | None = None,
         b_hh: Tensor | None = None,
     ) -> Tensor:
-        expect_tensors(name, input, hx, w_ih, w_hh, b_ih, b_hh)
         _check(input, hx, w_ih, w_hh, 1)
         return activation(_sum_of_products(input, hx, w_ih, w_hh, b_ih, b_hh))
 

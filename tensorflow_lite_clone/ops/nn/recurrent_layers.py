@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.table import serves
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.linalg.matmul import addmm
 from tensorflow_lite_clone.ops.nn.activation import relu
 from tensorflow_lite_clone.ops.nn.dropout import dropout
@@ -42,8 +42,8 @@ _Step = Callable[[Tensor, Any], Any]
 
 def _plain_step(activation: Callable[[Tensor], Tensor]) -> Callable[..., _Step]:
     def make(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
-        turned = w_hh.t()
-        return lambda gates, h: activation(addmm(gates, h, turned))
+        transposed = w_hh.t()
+        return lambda gates, h: activation(addmm(gates, h, transposed))
 
     return make
 
@@ -53,10 +53,10 @@ def _gru_step(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
 
 
 def _lstm_step(w_hh: Tensor, b_hh: Tensor | None, w_hr: Tensor | None) -> _Step:
-    turned = w_hh.t()
+    transposed = w_hh.t()
 
     def step(gates: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        h, c = apply(LstmCellStep, addmm(gates, state[0], turned), state[1])
+        h, c = apply(LstmCellStep, addmm(gates, state[0], transposed), state[1])
         return (h if w_hr is None else linear(h, w_hr)), c
 
     return step
@@ -221,8 +221,8 @@ def _recurrent(
     given = _arguments(name, args, kwargs)
     hx = given["hx"]
     if isinstance(hx, Tensor) is (states == 2):
-        wanted = "a tuple of Tensors" if states == 2 else "a Tensor"
-        raise TypeError(f"{name}(): argument 'hx' must be {wanted}, not {type(hx).__name__}")
+        expected = "a tuple of Tensors" if states == 2 else "a Tensor"
+        raise TypeError(f"{name}(): argument 'hx' must be {expected}, not {type(hx).__name__}")
     if states == 2 and len(hx) != 2:
         raise RuntimeError(f"{name} expects two hidden states")
     packed = "data" in given

@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_unary
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
@@ -15,13 +14,13 @@ from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._fast_paths import along_dim
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
+from tensorflow_lite_clone.ops.pointwise._operands import cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     as_floating,
     axes_of,
     axis_of,
     delivered,
-    expect_tensor,
     restored,
 )
 from tensorflow_lite_clone.ops.shape._views import stepwise
@@ -109,11 +108,7 @@ def logsumexp_backward(F, g, x, y):
 
 
 def _soft(name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None) -> Tensor:
-    try:
-        array = input._storage.array
-    except AttributeError:
-        expect_tensor(name, input)
-        raise
+    array = input._storage.array
     if dtype is not None and dtype is not input.dtype:
         input = cast(input, as_dtype(dtype))
         array = input._storage.array
@@ -126,9 +121,7 @@ def _soft(name: str, op: type[Op], input: Tensor, dim: Any, dtype: DType | None)
         )
         dim = 0 if ndim in (0, 1, 3) else 1
     if array.dtype.kind in "biuc" and array.size:
-        raise NotImplementedError(
-            f"\"{name}_lastdim_kernel_impl\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse(f"{name}_lastdim_kernel_impl", input.dtype)
     axis = axis_of(dim, ndim)
     if not ndim:
         return apply(op, input.reshape(1), axis=0).reshape(())

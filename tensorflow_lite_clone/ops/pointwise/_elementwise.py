@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import (
     NAMES,
@@ -26,8 +26,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import write_out
-from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
+from tensorflow_lite_clone.core.dtypes import get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
@@ -35,11 +34,13 @@ from tensorflow_lite_clone.dispatch.op import TABLE, Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise, in_order
 from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_number,
     as_operands,
     no_halves,
     operand_dtype,
+    refuse,
 )
 from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.storage import Storage, in_physical_layout
@@ -77,11 +78,6 @@ def op_of_doubles(name: str, forward: str | Callable[..., Any]) -> type[Pointwis
         "check": staticmethod(no_halves(name)),
     }
     return type(name, (Pointwise,), body)
-
-
-def refuse(name: str, dtype: DType) -> NoReturn:
-    """Raise torch's error for a dtype that a function does not serve."""
-    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
 
 
 def wrong_operands(name: str, *values: Any) -> TypeError:
@@ -235,7 +231,7 @@ def broadcasts_to(shape: tuple, target: tuple) -> bool:
     extra = len(target) - len(shape)
     if extra < 0:
         return False
-    return all([size in (1, wanted) for size, wanted in zip(shape, target[extra:])])
+    return all([size in (1, target_size) for size, target_size in zip(shape, target[extra:])])
 
 
 _READ_ONE = """

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.dtypes import (
     DType,
     dtype_of_scalar,
@@ -54,6 +53,11 @@ class CastToIntegers(Op):
         return F.astype(x, dtype)
 
 
+def refuse(name: str, dtype: DType) -> NoReturn:
+    """Raise torch's error for a dtype that a function does not serve."""
+    raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+
+
 def cast(x: Tensor, dtype: DType) -> Tensor:
     """`x` in `dtype`; `x` itself when it has that dtype already."""
     if x.dtype is dtype:
@@ -68,8 +72,10 @@ def warn_imaginary() -> None:
     )
 
 
-late_bound.cast.provide(cast)
-late_bound.cast_weight.provide(lambda x, dtype: apply(CastWeight, x, dtype=dtype))
+def cast_weight(x: Tensor, dtype: DType) -> Tensor:
+    """`cast` of weights of convolutions in two dimensions."""
+    weight: Tensor = apply(CastWeight, x, dtype=dtype)
+    return weight
 
 
 def as_number(value: Any) -> Any:
@@ -106,7 +112,7 @@ def no_halves(name: str) -> Callable[[tuple], None]:
     def check(values: tuple) -> None:
         dtype = operand_dtype(*values)
         if dtype.kind == "f" and dtype.itemsize == 2:
-            raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.short_name}'")
+            refuse(name, dtype)
 
     return check
 

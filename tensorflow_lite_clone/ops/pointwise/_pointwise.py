@@ -12,12 +12,9 @@ from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import NAMES, apply, wrap
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text
 from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.backends.base import MANY
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.interception import try_overrides
@@ -28,6 +25,9 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.stored import refuse_in_place
 from tensorflow_lite_clone.dispatch.table import run
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
     broadcasts_to,

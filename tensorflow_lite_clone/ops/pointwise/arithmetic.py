@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import autocasts
 from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
 from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
+from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise, wrong_operands
 from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary

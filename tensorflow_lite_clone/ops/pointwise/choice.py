@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.dtypes import uncastable
 from tensorflow_lite_clone.core.errors import level_outside
@@ -15,6 +14,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._formulas import no_gradient, widened
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
     pointwise,
@@ -57,8 +57,6 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     With one argument, the indices of its nonzero elements, one tensor per dimension. Raises
     RuntimeError for a condition that is not bool (or uint8).
     """
-    if not isinstance(condition, Tensor):
-        raise wrong_operands("where", condition, input, other)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     if condition.dtype is dtypes.uint8:

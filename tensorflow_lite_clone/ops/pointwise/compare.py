@@ -11,7 +11,6 @@ from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.pointwise._operands import as_operands, operand_dtype
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -36,11 +35,11 @@ gt = _comparison("gt", "greater", ">", "greater")
 ge = _comparison("ge", "greater_equal", ">=", "greater_equal")
 
 
-def _extreme(name: str, mine: Any, theirs: Any, document: str) -> Any:
+def _extreme(name: str, grad_x: Any, grad_y: Any, document: str) -> Any:
     return binary(
         name,
-        x=mine,
-        y=theirs,
+        x=grad_x,
+        y=grad_y,
         refuses="c",
         numbers=False,
         inplace=(),
@@ -106,7 +105,6 @@ def isclose(
 
     Raises RuntimeError for different dtypes or negative tolerances.
     """
-    expect_tensor("isclose", other, "other", 2)
     if input.dtype is not other.dtype:
         raise RuntimeError(f"{input.dtype.short_name} did not match {other.dtype.short_name}")
     for name, value in (("rtol", rtol), ("atol", atol)):
@@ -136,7 +134,6 @@ class Equal(Op):
 @public("torch", "method")
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
-    expect_tensor("equal", other, "other", 2)
     expect_values("equal", input)
     if input._storage.physical.shape != other._storage.physical.shape:
         return False

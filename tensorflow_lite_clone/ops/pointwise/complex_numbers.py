@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -139,8 +138,6 @@ class MakeComplex(Op):
 @public("torch")
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``real + 1j * imag`` from two tensors of one floating dtype."""
-    expect_tensor("complex", real, "real")
-    expect_tensor("complex", imag, "imag", 2)
     first, second = real.dtype, imag.dtype
     if first.name not in ("float32", "float64") or second.kind != "f":
         raise RuntimeError(
@@ -159,8 +156,6 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 @public("torch")
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``abs * exp(1j * angle)`` from two tensors of one floating dtype."""
-    expect_tensor("polar", abs, "abs")
-    expect_tensor("polar", angle, "angle", 2)
     if abs.dtype is not angle.dtype or abs.dtype.kind != "f":
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "

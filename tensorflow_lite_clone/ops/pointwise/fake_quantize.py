@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply_first_output, wrap
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.core.dtypes import bfloat16, float16, float32, int32, int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dim
@@ -14,8 +12,10 @@ from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.ops._formulas import wide
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, refuse
-from tensorflow_lite_clone.ops.pointwise._operands import cast, expect_constant
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise
+from tensorflow_lite_clone.ops.pointwise._operands import cast, expect_constant, refuse
 from tensorflow_lite_clone.tensor import Tensor
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
 from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
 from tensorflow_lite_clone.ops._results import result_type
-from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise, refuse
-from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
+from tensorflow_lite_clone.ops.decorators.out import write_out
+from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
+from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype, refuse
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary
 from tensorflow_lite_clone.ops.pointwise.arithmetic import mul
 from tensorflow_lite_clone.ops.pointwise.power import pow
@@ -106,8 +106,6 @@ lcm = _pair(
 
 def _power_of_two(input: Tensor, other: Tensor) -> Tensor:
     """``2**other``, where an integer `other` does not decide the dtype."""
-    if not isinstance(other, Tensor):
-        raise TypeError(f"ldexp(): argument 'other' must be Tensor, not {type(other).__name__}")
     if input.dtype.kind in "fc":
         if other.dtype.kind == "b" and input.dtype.kind == "f":
             refuse("ldexp", other.dtype)
@@ -277,9 +275,6 @@ class Addcdiv(Pointwise):
 def _fused(
     op: type[Pointwise], tensors: tuple, value: Any, inplace: bool = False, out: Any = None
 ) -> Tensor:
-    for tensor in tensors:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{op.name}(): expected Tensors, got {type(tensor).__name__}")
     first, second, third = [tensor.dtype for tensor in tensors]
     if first is not second or first is not third or first.kind != "f":
         if op is Addcdiv and operand_dtype(*tensors[1:]).kind in "biu":

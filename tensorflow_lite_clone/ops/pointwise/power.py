@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast import active as autocast
-from tensorflow_lite_clone.autograd.autocast import autocasts, calls_cast_operands, cast_operands
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.dtypes import complex128, float64, int64, uncastable
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import also_self
 from tensorflow_lite_clone.ops._formulas import conj, widened
+from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
+from tensorflow_lite_clone.ops.decorators.autocast import (
+    autocasts,
+    calls_cast_operands,
+    cast_operands,
+)
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
     pointwise,

@@ -7,7 +7,7 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.random._implicit import beta_gradient, gamma_gradient
 from tensorflow_lite_clone.ops.random.generators import Generator, as_drawn, drawing, source_of
 from tensorflow_lite_clone.tensor import Tensor
@@ -77,7 +77,7 @@ def _expect_float(kernel: str, *tensors: Tensor) -> None:
                 f"Found dtype {tensor.dtype.short_name} but expected {first.short_name}"
             )
     if first not in (dtypes.float32, dtypes.float64):
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{first.short_name}'")
+        refuse(kernel, first)
 
 
 def _common_shape(*tensors: Tensor) -> list[Tensor]:
@@ -94,8 +94,6 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     float32 or float64. On the CPU PyTorch's numbers, except for float32 counts above 2**24.
     ValueError: `count` of integers; NotImplementedError: another dtype.
     """
-    expect_tensors("binomial", count)
-    expect_tensors("binomial", prob)
     if not count.is_floating_point():
         raise ValueError(
             f"binomial only supports floating-point dtypes for count, got: {count.dtype.short_name}"
@@ -118,7 +116,6 @@ def standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     float32 or float64 (else NotImplementedError); at least the dtype's smallest normal number.
     Marsaglia and Tsang (2000); on the CPU PyTorch's numbers.
     """
-    expect_tensors("_standard_gamma", input)
     _expect_float("gamma_cpu", input)
     input = drawing(input)
     source = source_of(generator, input._storage.backend)
@@ -131,8 +128,6 @@ def standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
 
     Figurnov, Mohamed and Mnih (2018). Relative error below 1e-9, then rounded to the dtype.
     """
-    expect_tensors("_standard_gamma_grad", input)
-    expect_tensors("_standard_gamma_grad", output)
     input, output = _common_shape(input, output)
     _expect_float("_standard_gamma_grad_cpu", input, output)
     return apply(StandardGammaGrad, input, output)
@@ -145,7 +140,6 @@ def sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tenso
 
     float32 or float64 (else NotImplementedError). On the CPU PyTorch's numbers.
     """
-    expect_tensors("_sample_dirichlet", input)
     _expect_float("dirichlet", input)
     input = drawing(input)
     source = source_of(generator, input._storage.backend)
@@ -159,8 +153,6 @@ def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     A Dirichlet point x has dx[j] / dalpha[i] = slope[i] ((i == j) - x[j]) with this slope.
     Figurnov, Mohamed and Mnih (2018). Relative error below 1e-9, then rounded to the dtype.
     """
-    for tensor in (x, alpha, total):
-        expect_tensors("_dirichlet_grad", tensor)
     x, alpha, total = _common_shape(x, alpha, total)
     _expect_float("_dirichlet_grad_cpu", x, alpha, total)
     return apply(DirichletGrad, x, alpha, total)

@@ -13,7 +13,6 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.autograd.outputs import with_new_out, with_out
 from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, get_default_dtype
@@ -23,6 +22,8 @@ from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.ops._samples import holds
 from tensorflow_lite_clone.ops.create.constructors import empty_like, explicit_size, finish, size_of
+from tensorflow_lite_clone.ops.decorators.out import with_new_out, with_out
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.random.generators import (
     Generator,
     as_drawn,
@@ -31,7 +32,6 @@ from tensorflow_lite_clone.ops.random.generators import (
     expect_drawing,
     source_of,
 )
-from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -75,7 +75,6 @@ def _sampler(name: str, draw: str, document: str) -> None:
         memory_format: MemoryFormat | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        expect_tensor(f"{name}_like", input)
         result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
         result = _write_drawn(result, draw, generator)
         return result.requires_grad_() if requires_grad else result
@@ -153,7 +152,6 @@ def randint_like(
     **ignored: Any,
 ) -> Tensor:
     """Integers from [low, high) in `input`'s shape and dtype."""
-    expect_tensor("randint_like", input)
     if high is None:
         low, high = 0, low
     result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
@@ -182,7 +180,7 @@ def randperm(
         ) from None
     kind = dtypes.int64 if dtype is None else as_dtype(dtype)
     if kind.kind in "bc":
-        raise NotImplementedError(f"\"randperm\" not implemented for '{kind.short_name}'")
+        refuse("randperm", kind)
     backend = drawing_backend(device)
     array = source_of(generator, backend).permutation(n, backend.native[kind])
     return finish(array, backend, requires_grad)
@@ -213,11 +211,11 @@ def _fill(target: Tensor, label: str, generator: Generator | None, draw: Any) ->
     if backend.is_contiguous(array):
         check_writable(array)
         direct = not (backend.batched or hooks.around_write)
-        drawn = draw(source.into(array) if direct else source, array.shape, array.dtype)
-        if drawn is array:
+        samples = draw(source.into(array) if direct else source, array.shape, array.dtype)
+        if samples is array:
             storage.bump()
         else:
-            write(target, drawn)
+            write(target, samples)
     else:
         check_writable(array)
         part = backend.F.permute_dims(array, _memory_order(backend, array))
@@ -362,8 +360,8 @@ def bernoulli(
     storage = input._storage
     array = storage.array
     source = source_of(generator, storage.backend)
-    drawn = source.bernoulli(array if p is None else p, array.shape, array.dtype)
-    return _sampled(drawn, "BernoulliBackward0", input)
+    samples = source.bernoulli(array if p is None else p, array.shape, array.dtype)
+    return _sampled(samples, "BernoulliBackward0", input)
 
 
 @public("torch", "method")
@@ -417,8 +415,8 @@ def normal(
     if isinstance(std, Tensor) and not holds((std < 0).logical_not()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     noise = _drawn("normal", model.shape, model.dtype, model.device, False, generator)
-    drawn = (noise * std + mean).detach()
+    samples = (noise * std + mean).detach()
     given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    if {x._storage.backend for x in given} != {drawn._storage.backend}:
-        drawn, *given = together((drawn, *given), Sampled)
-    return _sampled(drawn._storage.array, "NormalBackward3", *given)
+    if {x._storage.backend for x in given} != {samples._storage.backend}:
+        samples, *given = together((samples, *given), Sampled)
+    return _sampled(samples._storage.array, "NormalBackward3", *given)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import delivered as delivered
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.shape import normalize_dim, normalize_dims
 from tensorflow_lite_clone.core.signature import is_int
+from tensorflow_lite_clone.ops.decorators.out import delivered as delivered
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.reduce._arguments import axis_of
 from tensorflow_lite_clone.ops.reduce.scan import part
 from tensorflow_lite_clone.tensor import Tensor
@@ -22,9 +21,9 @@ def _checked_weights(name: str, weights: Tensor, count: int, integral: bool) -> 
             f"{weights.ndim} dimensions"
         )
     if (weights.dtype.kind in "iu") is not integral:
-        wanted = "an integral" if integral else "a floating point"
+        expected = "an integral" if integral else "a floating point"
         raise RuntimeError(
-            f"cov(): expected {name} to have {wanted} dtype but got {name} with "
+            f"cov(): expected {name} to have {expected} dtype but got {name} with "
             f"{weights.dtype.short_name} dtype"
         )
     if weights.numel() != count:
@@ -110,7 +109,6 @@ def _widths(y: Tensor, x: Tensor | None, dx: Any, axis: int) -> Any:
     """The distances between the places of `y` along `axis`."""
     if x is None:
         return 1 if dx is None else dx
-    expect_tensor("trapezoid", x, "x", 2)
     if not x.ndim:
         x = x.reshape((1,) * y.ndim)
     if dx is not None:
@@ -132,8 +130,6 @@ def _areas(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]
 @public("torch", names=("trapezoid", "trapz"))
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of `y` along `dim` by the trapezoidal rule, at places `x` or `dx` apart."""
-    if x is not None:
-        expect_tensor("trapezoid", x, "x", 2)
     axis = axis_of(dim, y.ndim)
     if not y.shape[axis]:
         return y.detach().sum(axis, dtype=y.dtype)

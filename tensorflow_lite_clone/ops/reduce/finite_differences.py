@@ -7,7 +7,6 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import normalize_dims
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
 from tensorflow_lite_clone.ops.reduce._arguments import as_floating
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.ops.shape.slices import narrow
@@ -25,7 +24,6 @@ def gradient(
     dimension. Raises RuntimeError for too few points, or lists that do not fit.
     Source: Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids" (1988).
     """
-    expect_tensors("gradient", input)
     if isinstance(spacing, Tensor):
         if spacing.ndim:
             raise TypeError(

@@ -12,7 +12,7 @@ from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._samples import expect_values, per_sample
 from tensorflow_lite_clone.ops.create.progressions import linspace
 from tensorflow_lite_clone.ops.index.sort import searchsorted
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -38,7 +38,6 @@ def histogram(
     and the bins' lengths. Takes float32 and float64; raises RuntimeError for bins, ranges and
     weights that do not fit. There is no gradient.
     """
-    expect_tensors("histogram", input, weight)
     if not isinstance(bins, (int, Tensor)) or (isinstance(bins, Tensor) and range is not None):
         raise TypeError(
             "histogram() received an invalid combination of arguments: bins is a number, with or "
@@ -67,7 +66,6 @@ def histogramdd(
     `bins` is a number, one for each dimension, or a tensor of edges for each; `range` has a lower
     and an upper limit for each. See `histogram`.
     """
-    expect_tensors("histogramdd", input, weight)
     if isinstance(bins, Tensor) and not is_int(bins):
         raise TypeError(
             "histogramdd() received an invalid combination of arguments: bins is a number, a list "
@@ -123,7 +121,7 @@ def _binned(
     """The histogram of (n, d) points and its edges."""
     kind = points.dtype
     if kind not in (float32, float64):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{kind.short_name}'")
+        refuse("histogramdd", kind)
     if weights is not None and weights.dtype is not kind:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_unary
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType, int64, uint8, uint64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._fast_paths import reduction
 from tensorflow_lite_clone.ops._formulas import conj
-from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.decorators.out import with_out
+from tensorflow_lite_clone.ops.pointwise._operands import cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,
@@ -134,8 +134,7 @@ def nansum(
     """The sum over `dim` with NaN counted as zero."""
     input = with_dtype(input, dtype)
     if input.dtype.kind == "c":
-        word = input.dtype.short_name
-        raise NotImplementedError(f"\"nansum_cpu\" not implemented for '{word}'")
+        refuse("nansum_cpu", input.dtype)
     if is_integral(input):
         return sum(input, dim, keepdim, dtype=dtype, out=out)
     shape = input._storage.physical.shape

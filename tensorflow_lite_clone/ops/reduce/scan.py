@@ -11,6 +11,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops._results import result_type
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axis_of,
     delivered,
@@ -195,9 +196,7 @@ def cumprod_(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """Running ``log(sum(exp(x)))`` along `dim`."""
     if is_integral(input):
-        raise NotImplementedError(
-            f"\"logcumsumexp_out_cpu\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse("logcumsumexp_out_cpu", input.dtype)
     return delivered("logcumsumexp", _scan(Logcumsumexp, input, dim), out, (input,))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._samples import holds, per_sample
 from tensorflow_lite_clone.ops.create.progressions import arange
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index.gather import nonzero
 from tensorflow_lite_clone.ops.index.sort import searchsorted
-from tensorflow_lite_clone.ops.linalg._products import expect_tensors
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
 from tensorflow_lite_clone.ops.shape._views import stepwise
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -45,7 +45,6 @@ def segment_reduce(
     `data`'s. Segments begin with `initial`; empty ones are that, or 0, NaN, 1, -inf and inf.
     Raises RuntimeError for what does not fit, NotImplementedError unless `data` is floating.
     """
-    expect_tensors("segment_reduce", data, lengths, offsets)
     if reduce not in _REDUCTIONS:
         raise RuntimeError(
             f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
@@ -59,9 +58,7 @@ def segment_reduce(
     if lengths.dtype.kind not in "iu":
         raise NotImplementedError(f"segments of {lengths.dtype} lengths are not implemented")
     if data.dtype.kind != "f":
-        raise NotImplementedError(
-            f"\"_segment_reduce_cpu\" not implemented for '{data.dtype.short_name}'"
-        )
+        refuse("_segment_reduce_cpu", data.dtype)
     if data.ndim < lengths.ndim:
         raise RuntimeError("Expected data.dim() >= lengths_value.dim() to be true, but got false.")
     place = axis + data.ndim if axis < 0 else axis
@@ -116,7 +113,6 @@ def _reduced(data: Tensor, reduce: str, lengths: Tensor, axis: int, initial: Any
 @with_out
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of `nonzero`, filled up with `fill_value`: (size, dimensions)."""
-    expect_tensors("nonzero_static", input)
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if not input._storage.backend.has_values:

@@ -15,7 +15,7 @@ from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._formulas import no_gradient
 from tensorflow_lite_clone.ops._samples import expect_values, holds, per_sample
 from tensorflow_lite_clone.ops.index.sort import sort
-from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.pointwise._operands import cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
     axes_of,
     axis_of,
@@ -188,9 +188,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """
     array = input._storage.array
     if array.dtype.kind not in "iu":
-        raise NotImplementedError(
-            f"\"bincount_cpu\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse("bincount_cpu", input.dtype)
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
     backend = input._storage.backend
@@ -235,9 +233,7 @@ def histc(
     """
     floating = input.dtype.kind == "f"
     if not floating and (input.is_cpu or input.dtype.kind not in "iu"):
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{input.dtype.short_name}'"
-        )
+        refuse("histogram_cpu", input.dtype)
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)

@@ -6,12 +6,12 @@ import itertools
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, wrap
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim
 from tensorflow_lite_clone.core.strides import is_channels_last, suggested_strides
 from tensorflow_lite_clone.dispatch.op import Op
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
 from tensorflow_lite_clone.ops.shape.views import (
     _one,
@@ -46,8 +46,8 @@ class Cat(Op):
         before = (slice(None),) * axis
         grads = []
         start = 0
-        for size, wanted in zip(sizes, needs):
-            grads.append(g[(*before, slice(start, start + size))] if wanted else None)
+        for size, need in zip(sizes, needs):
+            grads.append(g[(*before, slice(start, start + size))] if need else None)
             start += size
         return tuple(grads)
 
@@ -68,7 +68,7 @@ class Stack(Op):
 
     def backward(F, g, *, axis, needs):
         before = (slice(None),) * axis
-        return tuple([g[(*before, i, ...)] if wanted else None for i, wanted in enumerate(needs)])
+        return tuple([g[(*before, i, ...)] if need else None for i, need in enumerate(needs)])
 
 
 def _tensors(name: str, tensors: Any) -> list:

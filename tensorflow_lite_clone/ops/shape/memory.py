@@ -88,8 +88,8 @@ def is_contiguous(self: Tensor, memory_format: MemoryFormat = contiguous_format)
     expect_format(memory_format)
     if len(array.shape) != memory_format.ndim:
         return False
-    wanted = format_strides(array.shape, memory_format)
-    return has_format(array.shape, strides_of(storage), wanted)
+    strides = format_strides(array.shape, memory_format)
+    return has_format(array.shape, strides_of(storage), strides)
 
 
 @public("method", flat=True)
@@ -110,8 +110,8 @@ def in_format_of(result: Tensor, like: Tensor) -> Tensor:
     storage = like._storage
     shape = storage.physical.shape
     if len(shape) in (4, 5) and is_channels_last(shape, strides_of(storage)):
-        wanted = channels_last if len(shape) == 4 else channels_last_3d
-        return contiguous(result, memory_format=wanted)
+        target_format = channels_last if len(shape) == 4 else channels_last_3d
+        return contiguous(result, memory_format=target_format)
     return contiguous(result)
 
 
@@ -291,9 +291,9 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 
 def _resized(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if math.prod(shape) != x.numel():
-        wanted, have = ("x".join(map(str, size)) for size in (shape, x.shape))
+        expected, have = ("x".join(map(str, size)) for size in (shape, x.shape))
         raise RuntimeError(
-            f"requested resize to {wanted} ({math.prod(shape)} elements in total), but the given "
+            f"requested resize to {expected} ({math.prod(shape)} elements in total), but the given "
             f"tensor has a size of {have} ({x.numel()} elements). autograd's resize can only "
             "change the shape of a given tensor, while preserving the number of elements. "
         )

@@ -7,7 +7,6 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.inplace import apply_inplace
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.device import Layout
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, int64
 from tensorflow_lite_clone.core.public import public
@@ -17,9 +16,11 @@ from tensorflow_lite_clone.core.strides import sizes_of
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import image
 from tensorflow_lite_clone.ops._samples import per_sample
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.ops.index._indexing import Flip
 from tensorflow_lite_clone.ops.index.gather import index_select
-from tensorflow_lite_clone.ops.shape._views import Embed, number_of, storage_of
+from tensorflow_lite_clone.ops.pointwise._operands import refuse
+from tensorflow_lite_clone.ops.shape._views import Embed, number_of
 from tensorflow_lite_clone.ops.shape.slices import Diagonal, diagonal
 from tensorflow_lite_clone.ops.shape.views import reshape, transpose
 from tensorflow_lite_clone.tensor import Tensor
@@ -44,8 +45,8 @@ class RepeatInterleave(Op):
         return F.repeat(x, repeats, axis=axis)
 
     def backward_x(F, g, *, repeats, axis, shape):
-        apart = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
-        return F.sum(F.reshape(g, apart), axis=axis + 1)
+        expanded = (*shape[: axis + 1], repeats, *shape[axis + 1 :])
+        return F.sum(F.reshape(g, expanded), axis=axis + 1)
 
 
 class Roll(Op):
@@ -109,8 +110,8 @@ class ConstantPad(Op):
         return F.constant_pad(g, pads=tuple([(-low, -high) for low, high in pads]), value=0)
 
 
-def _repeated(name: str, x: Tensor, repeats: tuple) -> Tensor:
-    array = storage_of(name, x).physical
+def _repeated(x: Tensor, repeats: tuple) -> Tensor:
+    array = x._storage.physical
     shape = array.shape
     leading = (1,) * (len(repeats) - len(shape))
     sizes = [count * n for count, n in zip(repeats, leading + shape, strict=True)]
@@ -130,15 +131,15 @@ def repeat(self: Tensor, *args: Any, **repeats: Any) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
         )
-    return _repeated("repeat", self, counts)
+    return _repeated(self, counts)
 
 
 @public("torch", "method")
 def tile(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """Copies side by side; `dims` with fewer entries than dimensions means the last ones."""
     counts = sizes_of(args, "dims", dims)
-    missing = storage_of("tile", input).physical.ndim - len(counts)
-    return _repeated("tile", input, (1,) * missing + counts)
+    missing = input._storage.physical.ndim - len(counts)
+    return _repeated(input, (1,) * missing + counts)
 
 
 @public("torch", "method")
@@ -205,7 +206,7 @@ def _expect_output_size(given: int | None, size: int) -> None:
 @public("torch", "method")
 def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
     """A copy with the elements in reversed order along `dims`."""
-    ndim = storage_of("flip", input).physical.ndim
+    ndim = input._storage.physical.ndim
     axes = normalize_dims(sizes_of(args, "dims", dims), ndim)
     return apply(Flip, input, axis=axes if ndim else ())
 
@@ -213,7 +214,7 @@ def flip(input: Tensor, *args: Any, **dims: Any) -> Tensor:
 @public("torch", "method")
 def fliplr(input: Tensor) -> Tensor:
     """A copy with the second dimension reversed."""
-    if storage_of("fliplr", input).physical.ndim < 2:
+    if input._storage.physical.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return flip(input, 1)
 
@@ -221,7 +222,7 @@ def fliplr(input: Tensor) -> Tensor:
 @public("torch", "method")
 def flipud(input: Tensor) -> Tensor:
     """A copy with the first dimension reversed."""
-    if storage_of("flipud", input).physical.ndim < 1:
+    if input._storage.physical.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return flip(input, 0)
 
@@ -272,8 +273,8 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 def _triangle(name: str, op: type[Op]) -> tuple:
     document = f"The {'lower' if op is Tril else 'upper'} triangle of matrices, zeros elsewhere."
 
-    def check(input: Any) -> None:
-        if storage_of(name, input).physical.ndim < 2:
+    def check(input: Tensor) -> None:
+        if input._storage.physical.ndim < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
 
     def function(input: Tensor, diagonal: int = 0) -> Tensor:
@@ -322,9 +323,9 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     rest = list(shape[:-1])
     for dim in sorted((first, second)):
         rest.insert(dim, size)
-    wanted = tuple(rest)
-    parameters = {"offset": offset, "dim1": first, "dim2": second, "shape": wanted}
-    return apply(Embed, input, view=Diagonal, parameters=parameters, shape=wanted)
+    dims = tuple(rest)
+    parameters = {"offset": offset, "dim1": first, "dim2": second, "shape": dims}
+    return apply(Embed, input, view=Diagonal, parameters=parameters, shape=dims)
 
 
 @public("torch", "method")
@@ -352,7 +353,7 @@ def _triangle_indices(
             raise RuntimeError(f"{word} must be non-negative, got {length}")
     kind = int64 if dtype is None else as_dtype(dtype)
     if kind.kind not in "iu":
-        raise NotImplementedError(f"\"{name}_indices\" not implemented for '{kind.short_name}'")
+        refuse(f"{name}_indices", kind)
     expect_storage((row, col), 1)  # of the places that are looked at
     backend = backends.load(device)
     F = (backend if backend.has_values else backends.load("cpu")).F

@@ -6,7 +6,6 @@ from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_view
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
-from tensorflow_lite_clone.autograd.outputs import with_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import expect_storage, normalize_dim
 from tensorflow_lite_clone.core.signature import whole_number
@@ -22,8 +21,7 @@ from tensorflow_lite_clone.core.strides import (
     diagonal as diagonal_geometry,
 )
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
-from tensorflow_lite_clone.ops.shape._views import storage_of
+from tensorflow_lite_clone.ops.decorators.out import with_out
 from tensorflow_lite_clone.storage import bytes_of_memory, offset_of, strides_of
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -126,9 +124,9 @@ class FoldWindows(Op):
         windows = F.moveaxis(g, -1, axis + 1)
         outer = (_ALL,) * axis
         for number, first in enumerate(range(0, size, step)):
-            piece = windows[(*outer, _ALL, slice(first, first + step))]
-            part = lines[(*outer, slice(number, number + count), slice(piece.shape[axis + 1]))]
-            F.backend.write(part, part + piece)
+            block = windows[(*outer, _ALL, slice(first, first + step))]
+            part = lines[(*outer, slice(number, number + count), slice(block.shape[axis + 1]))]
+            F.backend.write(part, part + block)
         line = F.reshape(lines, (*before, blocks * step, *after))
         return F.copy(line[(*outer, slice(length))]) if blocks * step > length else line
 
@@ -234,7 +232,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     `storage_offset` counts from the memory's start, by default it is the tensor's own. Raises
     RuntimeError when the view would leave the memory.
     """
-    storage = storage_of("as_strided", input)
+    storage = input._storage
     shape, strides = sizes_of((size,)), sizes_of((stride,), "stride")
     if len(shape) != len(strides):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -248,13 +246,13 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     own = offset_of(storage)
     start = own if storage_offset is None else whole_number("storage_offset", storage_offset)
     itemsize = array.dtype.itemsize
-    held = bytes_of_memory(storage)
+    available = bytes_of_memory(storage)
     needed = (start + extent(shape, strides)) * itemsize
-    if start < 0 or (0 not in shape and needed > held):
+    if start < 0 or (0 not in shape and needed > available):
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start}, "
             f"and itemsize {itemsize} requiring a storage size of {needed} are out of bounds for "
-            f"storage of size {held}"
+            f"storage of size {available}"
         )
     source = (array.shape, backend.strides(array))
     output = apply_view(
@@ -283,8 +281,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return apply_view(Unfold, self, axis=axis, size=size, step=step, shape=shape)
 
 
-def _place(name: str, input: Any, dim: Any) -> tuple[tuple, int]:
-    shape = storage_of(name, input).physical.shape
+def _place(name: str, input: Tensor, dim: Any) -> tuple[tuple, int]:
+    shape = input._storage.physical.shape
     if not shape:
         raise RuntimeError(f"{name} expects at least a 1-dimensional tensor")
     return shape, normalize_dim(dim, len(shape))
@@ -352,46 +350,46 @@ def tensor_split(
     indices: Any = None, sections: Any = None,
 ) -> tuple:  # fmt: skip
     """Views of nearly equal size, their number given, or the places where to split."""
-    wanted = indices_or_sections
-    if wanted is None:
-        wanted = sections if indices is None else indices
+    splits = indices_or_sections
+    if splits is None:
+        splits = sections if indices is None else indices
     shape, axis = _place("tensor_split", input, dim)
-    if isinstance(wanted, Tensor):
-        wanted = wanted.tolist()
+    if isinstance(splits, Tensor):
+        splits = splits.tolist()
     size = shape[axis]
-    if not isinstance(wanted, (tuple, list)):
-        count = whole_number("wanted", wanted)
+    if not isinstance(splits, (tuple, list)):
+        count = whole_number("wanted", splits)
         if count <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {count}")
         bounds = [i * (size // count) + min(i, size % count) for i in range(count + 1)]
         pairs = list(zip(bounds, bounds[1:]))
     else:
-        places = list(sizes_of((tuple(wanted),), "indices"))
+        places = list(sizes_of((tuple(splits),), "indices"))
         pairs = list(zip([0, *places], [*places, size]))
     return tuple([_sliced(input, axis, slice(start, stop)) for start, stop in pairs])
 
 
-def _divided(name: str, input: Any, wanted: Any, axis: int, least: int) -> tuple:
-    shape = storage_of(name, input).physical.shape
+def _divided(name: str, input: Tensor, splits: Any, axis: int, least: int) -> tuple:
+    shape = input._storage.physical.shape
     if len(shape) < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension"
             f"{'s' if least > 1 else ''}, but got a tensor with {len(shape)} dimensions!"
         )
-    if not isinstance(wanted, (tuple, list)):
-        count = whole_number("wanted", wanted)
+    if not isinstance(splits, (tuple, list)):
+        count = whole_number("wanted", splits)
         if count <= 0 or shape[axis] % count:
             raise RuntimeError(
                 f"torch.{name} attempted to split along dimension {axis}, but the size of the "
                 f"dimension {shape[axis]} is not divisible by the split_size {count}!"
             )
-    return tensor_split(input, wanted, axis)
+    return tensor_split(input, splits, axis)
 
 
 @public("torch", "method")
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple:
     """Views divided along the second dimension (the first of one-dimensional tensors)."""
-    axis = 0 if storage_of("hsplit", input).physical.ndim == 1 else 1
+    axis = 0 if input._storage.physical.ndim == 1 else 1
     return _divided("hsplit", input, indices_or_sections, axis, 1)
 
 
@@ -425,7 +423,6 @@ unbind_method = public("method")(_unbind)
 def _scattered(input: Tensor, src: Tensor, op: type[Op], parameters: dict) -> Tensor:
     """A copy of `input` with `src` where the view ``op(x, **parameters)`` looks."""
     storage = input._storage
-    expect_tensor(f"{op.name}_scatter", src, "src", 2)
     have = storage.backend.F.run(op, storage.array, **parameters).shape
     if src._storage.physical.shape != have:
         raise RuntimeError(

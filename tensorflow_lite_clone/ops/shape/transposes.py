@@ -6,7 +6,6 @@ import warnings
 
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.ops.shape.views import Permute, Transpose, apply_permute
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -39,14 +38,14 @@ def _get_mT(self: Tensor) -> Tensor:
 @public("torch", "method")
 def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of matrices, batched over leading dimensions."""
-    ndim = storage_of("adjoint", input).physical.ndim
+    ndim = input._storage.physical.ndim
     if ndim == 1:
         raise RuntimeError(
             "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
             f"{ndim}-D tensor."
         )
-    turned = _get_mT(input)
-    return turned.conj() if input.dtype.is_complex else turned
+    transposed = _get_mT(input)
+    return transposed.conj() if input.dtype.is_complex else transposed
 
 
 def _get_H(self: Tensor) -> Tensor:

@@ -7,17 +7,16 @@ from typing import Any
 from tensorflow_lite_clone.autograd.apply import apply
 from tensorflow_lite_clone.autograd.attributes import detach
 from tensorflow_lite_clone.autograd.inplace import ViewScatter
-from tensorflow_lite_clone.autograd.outputs import delivered
 from tensorflow_lite_clone.core.dtypes import int64
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides, normalize_dim, reduced_axes
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.core.strides import contiguous_format, sizes_of
-from tensorflow_lite_clone.ops.linalg._matrices import expect_tensor
+from tensorflow_lite_clone.ops.decorators.out import delivered
 from tensorflow_lite_clone.ops.pointwise.complex_numbers import view_as_complex, view_as_real
+from tensorflow_lite_clone.ops.reduce._arguments import expect_tensor
 from tensorflow_lite_clone.ops.shape import rearrange, slices, views
-from tensorflow_lite_clone.ops.shape._views import storage_of
 from tensorflow_lite_clone.ops.shape.slices import AsStrided
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -105,18 +104,17 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
 ) -> Tensor:
     """A copy of `input` with `src` where ``as_strided`` of the contiguous copy looks."""
-    shape = storage_of("as_strided_scatter", input).physical.shape
-    expect_tensor("as_strided_scatter", src, "src", 2)
-    wanted, strides = sizes_of((size,)), sizes_of((stride,), "stride")
-    slices.as_strided(input, wanted, strides, storage_offset)  # raises for what does not fit
-    if src._storage.physical.shape != wanted:
+    shape = input._storage.physical.shape
+    sizes, strides = sizes_of((size,)), sizes_of((stride,), "stride")
+    slices.as_strided(input, sizes, strides, storage_offset)  # raises for what does not fit
+    if src._storage.physical.shape != sizes:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(src.shape)}, slice size = {list(wanted)}"
+            f"{list(src.shape)}, slice size = {list(sizes)}"
         )
     dense = contiguous_strides(shape)
     parameters = {
-        "shape": wanted,
+        "shape": sizes,
         "strides": strides,
         "offset": storage_offset or 0,
         "source": (shape, dense),
@@ -143,14 +141,14 @@ def slice_inverse(
 @public("method")
 def sum_to_size(self: Tensor, *args: Any, **size: Any) -> Tensor:
     """The sum over those dimensions along which a tensor of shape `size` would be expanded."""
-    wanted, shape = sizes_of(args, "size", size), self._storage.physical.shape
-    offset = len(shape) - len(wanted)
-    if offset < 0 or any([n != m and n != 1 for n, m in zip(wanted, shape[offset:])]):
-        raise RuntimeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(shape)}}}.")
-    axes = reduced_axes(shape, wanted)
-    if not wanted:
+    sizes, shape = sizes_of(args, "size", size), self._storage.physical.shape
+    offset = len(shape) - len(sizes)
+    if offset < 0 or any([n != m and n != 1 for n, m in zip(sizes, shape[offset:])]):
+        raise RuntimeError(f"size {{{list(sizes)}}} is not expandable to size {{{list(shape)}}}.")
+    axes = reduced_axes(shape, sizes)
+    if not sizes:
         return self.sum()
-    return views.view(self.sum(axes, True), wanted) if axes else self
+    return views.view(self.sum(axes, True), sizes) if axes else self
 
 
 @public("torch")

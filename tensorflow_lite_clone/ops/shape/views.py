@@ -156,16 +156,16 @@ def view(self: Tensor, *shape: Any, dtype: DType | None = None, size: Any = None
     storage = self._storage
     array = storage.array
     source = array.shape
-    wanted = wanted_sizes(shape, array.size)
+    sizes = wanted_sizes(shape, array.size)
     backend = storage.backend
     if not backend.is_contiguous(array) and (
-        view_strides(source, backend.strides(array), wanted) is None
+        view_strides(source, backend.strides(array), sizes) is None
     ):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
             "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
         )
-    return apply_reshape(View, self, wanted, source)
+    return apply_reshape(View, self, sizes, source)
 
 
 def _view_dtype(x: Tensor, dtype: DType) -> Tensor:
@@ -212,13 +212,13 @@ def reshape(input: Tensor, *args: Any, **shape: Any) -> Tensor:
     source = array.shape
     if shape:
         args = (sizes_of(args, "shape", shape),)
-    wanted = wanted_sizes(args, array.size)
+    new_shape = wanted_sizes(args, array.size)
     backend = storage.backend
     if not backend.is_contiguous(array) and (
-        view_strides(source, backend.strides(array), wanted) is None
+        view_strides(source, backend.strides(array), new_shape) is None
     ):
-        return apply(UnsafeView, input, shape=wanted, source=source)
-    return apply_reshape(View, input, wanted, source)
+        return apply(UnsafeView, input, shape=new_shape, source=source)
+    return apply_reshape(View, input, new_shape, source)
 
 
 @public("method", flat=True)
@@ -251,16 +251,16 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` divided into several of the given `sizes`, one of which may be -1."""
     shape = input._storage.physical.shape
     place = normalize_dim(dim, len(shape))
-    wanted = sizes_of((tuple(sizes),), "sizes")
-    if not wanted:
+    target = sizes_of((tuple(sizes),), "sizes")
+    if not target:
         raise RuntimeError("unflatten: sizes must be non-empty")
     try:
-        found = infer_size(wanted, shape[place])
+        found = infer_size(target, shape[place])
     except RuntimeError as error:
         if "inferred" in str(error) or "dimension" in str(error):
             raise
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(wanted)} don't multiply up to the size of dim "
+            f"unflatten: Provided sizes {list(target)} don't multiply up to the size of dim "
             f"{dim} ({shape[place]}) in the input tensor"
         ) from None
     return view(input, (*shape[:place], *found, *shape[place + 1 :]))
@@ -344,7 +344,7 @@ def t(input: Tensor) -> Tensor:
 @public("torch", "method", names=("movedim", "moveaxis"))
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` (one or several) moved to the places `destination`."""
-    ndim = storage_of("movedim", input).physical.ndim
+    ndim = input._storage.physical.ndim
     have, want = (
         (places,) if hasattr(places, "__index__") else tuple(places)
         for places in (source, destination)
@@ -385,8 +385,8 @@ def expand(self: Tensor, *args: Any, implicit: bool = False, **size: Any) -> Ten
     """Dimensions of size one repeated, and new leading ones, without a copy; -1 keeps a size."""
     storage = self._storage
     array, backend = storage.array, storage.backend
-    wanted = sizes_of(args, "size", size)
-    shape, strides = expanded(array.shape, backend.strides(array), wanted)
+    new_shape = sizes_of(args, "size", size)
+    shape, strides = expanded(array.shape, backend.strides(array), new_shape)
     if hooks.around_op:
         return apply_view(Expand, self, shape=shape)
     part = backend.F.as_strided(array, shape, strides)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorflow_lite_clone.autograd.outputs import write_out
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
 from tensorflow_lite_clone.tensor import Tensor

@@ -71,10 +71,10 @@ class Compare:
     def _table(self, results: list[Measurement]) -> str:
         unit, scale = select_unit(min(result.median for result in results))
         columns = ordered_unique([result.task_spec.description for result in results])
-        several = len({result.task_spec.env for result in results}) > 1
+        multiple = len({result.task_spec.env for result in results}) > 1
 
         def row_key(result: Measurement) -> tuple[int, str]:
-            name = f"{result.env}: {result.as_row_name}" if several else result.as_row_name
+            name = f"{result.env}: {result.as_row_name}" if multiple else result.as_row_name
             return result.task_spec.num_threads, name
 
         rows = sorted(ordered_unique(map(row_key, results)), key=lambda row: row[0])

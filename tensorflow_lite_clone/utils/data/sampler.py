@@ -112,8 +112,8 @@ class RandomSampler(Sampler[int]):
         if self.replacement:
             for start in range(0, self.num_samples, DRAWS):
                 size = (min(DRAWS, self.num_samples - start),)
-                drawn = randint(0, n, size, generator=generator, device=device)
-                yield from drawn.tolist()
+                samples = randint(0, n, size, generator=generator, device=device)
+                yield from samples.tolist()
             return
         passes, rest = divmod(self.num_samples, n)
         for _ in range(passes):
@@ -175,10 +175,10 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        drawn = multinomial(
+        samples = multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
-        yield from drawn.tolist()
+        yield from samples.tolist()
 
     def __len__(self) -> int:
         return self.num_samples

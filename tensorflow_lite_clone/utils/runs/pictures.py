@@ -44,8 +44,8 @@ def to_hwc(x: np.ndarray, dataformats: str) -> np.ndarray:
             f"size of input tensor and input format are different: tensor shape {x.shape}, "
             f"input_format: {dataformats}"
         )
-    wanted = {4: "NCHW", 3: "HWC", 2: "HW"}[x.ndim]
-    x = x.transpose([dataformats.index(letter) for letter in wanted])
+    expected = {4: "NCHW", 3: "HWC", 2: "HW"}[x.ndim]
+    x = x.transpose([dataformats.index(letter) for letter in expected])
     if x.ndim == 4:
         return grid(x, min(len(x), 8)).transpose(1, 2, 0)
     if x.ndim == 2:

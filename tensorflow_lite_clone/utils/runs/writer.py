@@ -73,8 +73,8 @@ class SummaryWriter(Face):
         except OSError:
             pass
         else:
-            held = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-            self.add_scalar("memory/process (MB)", held, global_step, walltime)
+            megabytes = pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+            self.add_scalar("memory/process (MB)", megabytes, global_step, walltime)
         if cuda.is_available() and cuda.is_initialized():
-            held = cuda.memory_allocated() / 1e6
-            self.add_scalar("memory/GPU (MB)", held, global_step, walltime)
+            megabytes = cuda.memory_allocated() / 1e6
+            self.add_scalar("memory/GPU (MB)", megabytes, global_step, walltime)

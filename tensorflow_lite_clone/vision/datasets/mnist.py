@@ -147,19 +147,19 @@ class MNIST(VisionDataset):
 
     def download(self) -> None:
         """Fetches the files of both sets that are not there; RuntimeError if that fails."""
-        wanted = [
+        paths = [
             (name, md5) for name, md5 in self.resources if not self._find(name.removesuffix(".gz"))
         ]
-        if not wanted:
+        if not paths:
             return
         folder = Path(self.raw_folder)
         folder.mkdir(parents=True, exist_ok=True)
-        for position, (name, md5) in enumerate(wanted):
+        for position, (name, md5) in enumerate(paths):
             urls = [mirror + name for mirror in self.mirrors]
             try:
                 fetch(urls, folder / name, md5)
             except RuntimeError as error:
-                missing = [name.removesuffix(".gz") for name, _ in wanted[position:]]
+                missing = [name.removesuffix(".gz") for name, _ in paths[position:]]
                 raise RuntimeError(
                     f"Error downloading {name}: {error}\n{self._advice(missing)}"
                 ) from None

@@ -189,9 +189,9 @@ def chosen_weights(
             stacklevel=level_outside(),
         )
         kwargs[name] = bool(kwargs.pop(old))
-    wanted = kwargs.pop(name, first if default else None)
-    if isinstance(wanted, bool | int):
-        instead = first if wanted else None
+    requested = kwargs.pop(name, first if default else None)
+    if isinstance(requested, bool | int):
+        instead = first if requested else None
         hint = f" You can also use `{name}={weights.__name__}.DEFAULT` to get the most up-to-date"
         warnings.warn(
             f"Arguments other than a weight enum or `None` for '{name}' are deprecated since 0.13 "
@@ -200,7 +200,7 @@ def chosen_weights(
             stacklevel=level_outside(),
         )
         return instead
-    return weights.verify(wanted)
+    return weights.verify(requested)
 
 
 def _ovewrite_named_param(kwargs: dict[str, Any], param: str, new_value: Any) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import nn
@@ -14,6 +16,7 @@ __all__ = [
     "IntermediateLayerGetter",
     "_make_divisible",
     "_ovewrite_named_param",
+    "initialize",
     "start_norm",
     "zero_bias",
 ]
@@ -29,6 +32,25 @@ def start_norm(norm: Any) -> None:
     """Lets a norm start as the identity."""
     init.ones_(norm.weight)
     init.zeros_(norm.bias)
+
+
+NARROW = partial(init.normal_, std=0.01)
+
+
+def initialize(model: nn.Module, linear: Callable[[Tensor], Any] | None = NARROW) -> None:
+    """The first values of most models: those of convolutions by fan-out as He et al., 2015.
+
+    `linear` draws those of linear layers; None leaves these as they are.
+    """
+    for module in model.modules():
+        if isinstance(module, nn.Conv2d):
+            init.kaiming_normal_(module.weight, mode="fan_out")
+            zero_bias(module)
+        elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
+            start_norm(module)
+        elif linear is not None and isinstance(module, nn.Linear):
+            linear(module.weight)
+            zero_bias(module)
 
 
 def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int:

@@ -13,7 +13,7 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, bicubic, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, initialize
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 from tensorflow_lite_clone.vision.ops.stochastic_depth import StochasticDepth
 
@@ -301,22 +301,15 @@ class EfficientNet(nn.Module):
         self.classifier = nn.Sequential(
             nn.Dropout(p=dropout, inplace=True), nn.Linear(wide, num_classes)
         )
-        self._initialize()
-
-    def _initialize(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                init.kaiming_normal_(module.weight, mode="fan_out")
-                zero_bias(module)
-            elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-                start_norm(module)
-            elif isinstance(module, nn.Linear):
-                bound = 1.0 / math.sqrt(module.out_features)
-                init.uniform_(module.weight, -bound, bound)
-                zero_bias(module)
+        initialize(self, _uniform)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(flatten(self.avgpool(self.features(x)), 1))
+
+
+def _uniform(weight: Tensor) -> None:
+    bound = 1.0 / math.sqrt(weight.shape[0])
+    init.uniform_(weight, -bound, bound)
 
 
 def _following(stage: _MBConvConfig) -> _MBConvConfig:
@@ -353,13 +346,13 @@ V2 = {
 }  # fmt: skip
 
 
-def _scaled(width: float, depth: float, dropout: float, **kwargs: Any) -> EfficientNet:
+def _scaled(width: float, depth: float, dropout: float, /, **kwargs: Any) -> EfficientNet:
     """B0, wider and deeper."""
     setting = [MBConvConfig(*row, width_mult=width, depth_mult=depth) for row in B0]
     return EfficientNet(setting, **{"dropout": dropout, **kwargs})
 
 
-def _v2(size: str, dropout: float, **kwargs: Any) -> EfficientNet:
+def _v2(size: str, dropout: float, /, **kwargs: Any) -> EfficientNet:
     fused, separate = V2[size]
     setting = [
         *(FusedMBConvConfig(*row) for row in fused),

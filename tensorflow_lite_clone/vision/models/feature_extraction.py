@@ -206,13 +206,13 @@ def _return(tracer: NodePathTracer, nodes: Any) -> None:
     names = dict(nodes) if isinstance(nodes, Mapping) else {name: name for name in nodes}
     found: dict[str, fx.Node] = {}
     for node, name in tracer.node_to_qualname.items():
-        for wanted in names:
-            if f"{name}.".startswith(f"{wanted}."):
-                found[wanted] = node
-    for wanted in names:
-        if wanted not in found:
+        for requested in names:
+            if f"{name}.".startswith(f"{requested}."):
+                found[requested] = node
+    for requested in names:
+        if requested not in found:
             raise ValueError(
-                f"node: '{wanted}' is not present in model. Hint: use `get_graph_node_names` to "
+                f"node: '{requested}' is not present in model. Hint: use `get_graph_node_names` to "
                 "make sure the `return_nodes` you specified are present. It may even be that you "
                 "need to specify `train_return_nodes` and `eval_return_nodes` separately."
             )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, initialize
 
 __all__ = [
     "MNASNet",
@@ -124,14 +125,8 @@ class MNASNet(nn.Module):
         self.classifier = nn.Sequential(
             nn.Dropout(p=dropout, inplace=True), nn.Linear(1280, num_classes)
         )
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(module, nn.BatchNorm2d):
-                start_norm(module)
-            elif isinstance(module, nn.Linear):
-                init.kaiming_uniform_(module.weight, mode="fan_out", nonlinearity="sigmoid")
-                zero_bias(module)
+        linear = partial(init.kaiming_uniform_, mode="fan_out", nonlinearity="sigmoid")
+        initialize(self, linear)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.layers(x).mean([2, 3]))

@@ -7,11 +7,10 @@ from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
-from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible, start_norm, zero_bias
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, initialize
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation
 
 __all__ = ["MobileNetV2", "MobileNet_V2_Weights", "mobilenet_v2"]
@@ -120,19 +119,6 @@ class MobileNetV2(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = F.adaptive_avg_pool2d(self.features(x), (1, 1))
         return self.classifier(flatten(x, 1))
-
-
-def initialize(model: nn.Module) -> None:
-    """The first values of MobileNets, by fan-out as He et al., 2015."""
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            init.kaiming_normal_(module.weight, mode="fan_out")
-            zero_bias(module)
-        elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-            start_norm(module)
-        elif isinstance(module, nn.Linear):
-            init.normal_(module.weight, 0, 0.01)
-            zero_bias(module)
 
 
 @register_model(MobileNet_V2_Weights)

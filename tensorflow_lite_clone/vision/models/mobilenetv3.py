@@ -10,8 +10,7 @@ from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import _make_divisible
-from tensorflow_lite_clone.vision.models.mobilenetv2 import initialize
+from tensorflow_lite_clone.vision.models._utils import _make_divisible, initialize
 from tensorflow_lite_clone.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 
 __all__ = [

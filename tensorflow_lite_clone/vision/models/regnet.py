@@ -297,8 +297,8 @@ class BlockParams:
         if w_a < 0 or w_0 <= 0 or w_m <= 1 or w_0 % 8:
             raise ValueError("Invalid RegNet settings")
         steps = [round(math.log((w_0 + w_a * j) / w_0) / math.log(w_m)) for j in range(depth)]
-        wanted = [round(w_0 * w_m**step / 8) * 8 for step in steps]
-        stages = [(width, len(list(blocks))) for width, blocks in groupby(wanted)]
+        widths = [round(w_0 * w_m**step / 8) * 8 for step in steps]
+        stages = [(width, len(list(blocks))) for width, blocks in groupby(widths)]
         groups = [min(group_width, int(width * bottleneck_multiplier)) for width, _ in stages]
         inner = [
             _make_divisible(width * bottleneck_multiplier, group)

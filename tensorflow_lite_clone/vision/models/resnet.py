@@ -15,7 +15,7 @@ from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import start_norm
+from tensorflow_lite_clone.vision.models._utils import initialize
 
 __all__ = [
     "ResNet",
@@ -231,11 +231,7 @@ class ResNet(nn.Module):
         self._initialize(zero_init_residual)
 
     def _initialize(self, zero_init_residual: bool) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-            elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
-                start_norm(module)
+        initialize(self, linear=None)
         if zero_init_residual:
             # Every block starts as its shortcut: Goyal et al., Accurate, Large Minibatch SGD, 2017.
             for module in self.modules():

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.nn import init
 from tensorflow_lite_clone.ops.shape.views import flatten
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.vision.models._api import WeightsEnum, imagenet, register_model
-from tensorflow_lite_clone.vision.models._utils import start_norm, zero_bias
+from tensorflow_lite_clone.vision.models._utils import initialize
 
 __all__ = [
     "VGG",
@@ -103,18 +102,7 @@ class VGG(nn.Module):
             nn.Linear(4096, num_classes),
         )
         if init_weights:
-            self._initialize_weights()
-
-    def _initialize_weights(self) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
-                zero_bias(module)
-            elif isinstance(module, nn.BatchNorm2d):
-                start_norm(module)
-            elif isinstance(module, nn.Linear):
-                init.normal_(module.weight, 0, 0.01)
-                zero_bias(module)
+            initialize(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.classifier(flatten(self.avgpool(self.features(x)), 1))

@@ -316,15 +316,15 @@ def interpolate_embeddings(
     count, length, hidden_dim = positions.shape
     if count != 1:
         raise ValueError(f"Unexpected position embedding shape: {positions.shape}")
-    wanted = image_size // patch_size
+    grid_size = image_size // patch_size
     state: OrderedDict[str, Tensor] = OrderedDict(model_state)
-    if wanted**2 + 1 == length:
+    if grid_size**2 + 1 == length:
         return state
     side = math.isqrt(length - 1)
     if side**2 != length - 1:
         raise ValueError(f"seq_length is not a perfect square: {length - 1}")
     grid = positions[:, 1:].permute(0, 2, 1).reshape(1, hidden_dim, side, side)
-    grid = F.interpolate(grid, size=wanted, mode=interpolation_mode, align_corners=True)
+    grid = F.interpolate(grid, size=grid_size, mode=interpolation_mode, align_corners=True)
     state[name] = cat([positions[:, :1], grid.flatten(2).permute(0, 2, 1)], dim=1)
     if reset_heads:
         return OrderedDict((k, v) for k, v in state.items() if not k.startswith("heads"))

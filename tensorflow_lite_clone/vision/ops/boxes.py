@@ -186,8 +186,8 @@ def distance_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tenso
     boxes1, boxes2 = _upcast_non_float(boxes1), _upcast_non_float(boxes2)
     diagonal = _hull(boxes1, boxes2).square().sum(-1) + eps
     centres1, centres2 = ((boxes[:, :2] + boxes[:, 2:]) / 2 for boxes in (boxes1, boxes2))
-    apart = (centres1[:, None] - centres2).square().sum(-1)
-    return box_iou(boxes1, boxes2) - apart / diagonal
+    distance = (centres1[:, None] - centres2).square().sum(-1)
+    return box_iou(boxes1, boxes2) - distance / diagonal
 
 
 def complete_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tensor:

@@ -45,10 +45,10 @@ def deform_conv2d(
             f"2 * weight.size[2] * weight.size[3]={2 * taps}"
         )
     sizes = []
-    for side, kernel, by, around, apart in zip(
+    for side, kernel, by, around, spacing in zip(
         (height, width), weight.shape[-2:], _pair(stride), _pair(padding), _pair(dilation)
     ):
-        sizes.append((side + 2 * around - apart * (kernel - 1) - 1) // by + 1)
+        sizes.append((side + 2 * around - spacing * (kernel - 1) - 1) // by + 1)
     if list(offset.shape[2:]) != sizes:
         raise RuntimeError(
             f"offset output dims: ({offset.shape[2]}, {offset.shape[3]}) - computed output dims: "
@@ -58,8 +58,8 @@ def deform_conv2d(
     options = {"dtype": input.dtype, "device": input.device}
     # Where each tap of each output lies without an offset: (kh, oh) and (kw, ow).
     y, x = (
-        arange(kernel, **options)[:, None] * apart + arange(size, **options) * by - around
-        for kernel, size, by, around, apart in zip(
+        arange(kernel, **options)[:, None] * spacing + arange(size, **options) * by - around
+        for kernel, size, by, around, spacing in zip(
             weight.shape[-2:], sizes, _pair(stride), _pair(padding), _pair(dilation)
         )
     )

@@ -78,8 +78,8 @@ def drop_block3d(
 class DropBlock2d(Stateless):
     """`drop_block2d` as a layer."""
 
-    shown = ("p", "block_size", "inplace")
-    shows_inplace = False
+    repr_fields = ("p", "block_size", "inplace")
+    repr_inplace = False
 
     def __init__(self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6) -> None:
         super().__init__()

@@ -56,8 +56,8 @@ def _distance(boxes1: Tensor, boxes2: Tensor, eps: float) -> tuple[Tensor, Tenso
     inter, union = _inter_union(boxes1, boxes2)
     iou = inter / (union + eps)
     diagonal = _hull(boxes1, boxes2).square().sum(-1) + eps
-    apart = ((boxes1[..., :2] + boxes1[..., 2:]) - (boxes2[..., :2] + boxes2[..., 2:])) / 2
-    return 1 - iou + apart.square().sum(-1) / diagonal, iou
+    offset = ((boxes1[..., :2] + boxes1[..., 2:]) - (boxes2[..., :2] + boxes2[..., 2:])) / 2
+    return 1 - iou + offset.square().sum(-1) / diagonal, iou
 
 
 def distance_box_iou_loss(

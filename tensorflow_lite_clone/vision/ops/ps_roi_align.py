@@ -33,7 +33,7 @@ def ps_roi_align(
 class PSRoIAlign(Stateless):
     """`ps_roi_align` as a layer."""
 
-    shown = ("output_size", "spatial_scale", "sampling_ratio")
+    repr_fields = ("output_size", "spatial_scale", "sampling_ratio")
 
     def __init__(
         self, output_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int

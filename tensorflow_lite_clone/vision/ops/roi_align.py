@@ -74,7 +74,7 @@ def roi_align(
 class RoIAlign(Stateless):
     """`roi_align` as a layer."""
 
-    shown = ("output_size", "spatial_scale", "sampling_ratio", "aligned")
+    repr_fields = ("output_size", "spatial_scale", "sampling_ratio", "aligned")
 
     def __init__(
         self,

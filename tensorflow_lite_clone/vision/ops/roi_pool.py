@@ -61,7 +61,7 @@ def roi_pool(
 class RoIPool(Stateless):
     """`roi_pool` as a layer."""
 
-    shown = ("output_size", "spatial_scale")
+    repr_fields = ("output_size", "spatial_scale")
 
     def __init__(self, output_size: int | Sequence[int], spatial_scale: float) -> None:
         super().__init__()

@@ -13,11 +13,11 @@ from tensorflow_lite_clone.vision.transforms._draws import chance
 class AttributeRepr(Module):
     """A transform that shows the attributes named in `shown`."""
 
-    shown: ClassVar[tuple[str, ...]] = ()
+    repr_fields: ClassVar[tuple[str, ...]] = ()
 
     def extra_repr(self) -> str:
         """These attributes."""
-        return format_attributes(self, self.shown)
+        return format_attributes(self, self.repr_fields)
 
 
 class FunctionTransform(Module):

@@ -156,7 +156,7 @@ class ConvertImageDtype(Module):
 class Normalize(AttributeRepr):
     """Shifts and scales the channels of a float tensor; see `functional.normalize`."""
 
-    shown = ("mean", "std")
+    repr_fields = ("mean", "std")
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ class ColorJitter(AttributeRepr):
     Each is a pair of bounds, or the largest distance from 1 (of the hue: from 0, up to 0.5).
     """
 
-    shown = ("brightness", "contrast", "saturation", "hue")
+    repr_fields = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(
         self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0
@@ -187,7 +187,7 @@ class RandomErasing(AttributeRepr):
         inplace: overwrite the given tensor.
     """
 
-    shown = ("p", "scale", "ratio", "value", "inplace")
+    repr_fields = ("p", "scale", "ratio", "value", "inplace")
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class GaussianBlur(AttributeRepr):
     `kernel_size`, odd, is a number or (x, y); see `functional.gaussian_blur`.
     """
 
-    shown = ("kernel_size", "sigma")
+    repr_fields = ("kernel_size", "sigma")
 
     def __init__(
         self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)

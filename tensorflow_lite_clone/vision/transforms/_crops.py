@@ -83,7 +83,7 @@ class RandomCrop(AttributeRepr):
     `pad_if_needed` until it is large enough; else ValueError.
     """
 
-    shown = ("size", "padding")
+    repr_fields = ("size", "padding")
 
     @staticmethod
     def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:

@@ -151,8 +151,8 @@ def adjust_hue(img: Any, factor: float) -> Any:
     if img.mode in WITHOUT_HUE:
         return img
     hue, saturation, value = img.convert("HSV").split()
-    turned = np.asarray(hue) + np.array(int(factor * 255) % 256, np.uint8)
-    parts = (pillow().Image.fromarray(turned), saturation, value)
+    rotated = np.asarray(hue) + np.array(int(factor * 255) % 256, np.uint8)
+    parts = (pillow().Image.fromarray(rotated), saturation, value)
     return pillow().Image.merge("HSV", parts).convert(img.mode)
 
 

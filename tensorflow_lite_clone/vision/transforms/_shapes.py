@@ -25,10 +25,10 @@ def resized(
         assert max_size is not None
         new_short, new_long = int(max_size * short / long), max_size
     else:
-        wanted = size if isinstance(size, int) else size[0]
-        new_short, new_long = wanted, int(wanted * long / short)
+        target = size if isinstance(size, int) else size[0]
+        new_short, new_long = target, int(target * long / short)
         if max_size is not None:
-            if max_size <= wanted:
+            if max_size <= target:
                 raise ValueError(
                     f"max_size = {max_size} must be strictly greater than the requested size for "
                     f"the smaller edge size = {size}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow_lite_clone.core.dtypes import DType, float32, int64, uint8
+from tensorflow_lite_clone.core.dtypes import float32, int64, uint8
 from tensorflow_lite_clone.nn import functional as nn_functional
 from tensorflow_lite_clone.ops.create.constructors import ones, tensor
 from tensorflow_lite_clone.ops.create.progressions import arange, linspace
@@ -23,10 +23,10 @@ Fill = float | Sequence[float] | None
 PAD_MODES = {"edge": "replicate", "reflect": "reflect"}
 
 
-def as_batch(img: Tensor, dtype: DType | None = None) -> Tensor:
-    """The picture as a batch (N, C, H, W) of floats: its own dtype, else `dtype` or float32."""
+def as_batch(img: Tensor) -> Tensor:
+    """The picture as a batch (N, C, H, W) of floats: its own dtype, else float32."""
     batch = img.reshape(-1, *img.shape[-3:])
-    return batch if img.is_floating_point() else batch.to(dtype or float32)
+    return batch if img.is_floating_point() else batch.to(float32)
 
 
 def from_batch(batch: Tensor, like: Tensor) -> Tensor:

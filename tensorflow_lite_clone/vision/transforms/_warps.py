@@ -168,7 +168,7 @@ class RandomPerspective(AttributeRepr):
     Each corner moves inwards by up to `distortion_scale` of half the width and height.
     """
 
-    shown = ("p",)
+    repr_fields = ("p",)
 
     def __init__(
         self,

@@ -101,7 +101,7 @@ def tones(most: int, fewer: int, bins: int) -> Space:
 class _Policy(Module):
     """What the policies share: how steps are drawn and applied."""
 
-    shown: tuple[str, ...] = ()
+    repr_fields: tuple[str, ...] = ()
 
     def __init__(self, interpolation: Any, fill: Any) -> None:
         super().__init__()
@@ -133,7 +133,8 @@ class _Policy(Module):
         return apply(img, name, strength, self.interpolation, self.fill_of(img))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)}' for n in self.shown)})"
+        fields = [f"{name}={getattr(self, name)}" for name in self.repr_fields]
+        return f"{type(self).__name__}({', '.join(fields)})"
 
 
 class AutoAugment(_Policy):
@@ -143,7 +144,7 @@ class AutoAugment(_Policy):
     was outside.
     """
 
-    shown = ("policy", "fill")
+    repr_fields = ("policy", "fill")
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ class RandAugment(_Drawn):
     The strength is `magnitude` of `num_magnitude_bins`. PIL images, or uint8 tensors.
     """
 
-    shown = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
+    repr_fields = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -246,7 +247,7 @@ class TrivialAugmentWide(_Drawn):
     PIL images, or uint8 tensors.
     """
 
-    shown = ("num_magnitude_bins", "interpolation", "fill")
+    repr_fields = ("num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -283,7 +284,7 @@ class AugMix(_Drawn):
     PIL images, or uint8 tensors (..., C, H, W).
     """
 
-    shown = (
+    repr_fields = (
         "severity",
         "mixture_width",
         "chain_depth",
@@ -340,10 +341,10 @@ class AugMix(_Drawn):
 
     def weights(self, n: int) -> tuple[Tensor, Tensor]:
         """Random weights of N pictures (N, 1, 1, 1) and of those mixed with them (N, width)."""
-        alone, mixed = (
+        params, mixed = (
             self.simplex_points([self.alpha] * count, n) for count in (2, self.mixture_width)
         )
-        return alone[:, 0].reshape(-1, 1, 1, 1), mixed * alone[:, 1:]
+        return params[:, 0].reshape(-1, 1, 1, 1), mixed * params[:, 1:]
 
     @staticmethod
     def simplex_points(concentration: Sequence[float], n: int) -> Tensor:

@@ -79,8 +79,8 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     if x1.ndim == 1:
         return cupy.searchsorted(x1, x2, side)
     count = prod(x1.shape[:-1])
-    rows, wanted = x1.reshape(count, 1, x1.shape[-1]), x2.reshape(count, x2.shape[-1], 1)
-    before = rows < wanted if side == "left" else rows <= wanted
+    rows, queries = x1.reshape(count, 1, x1.shape[-1]), x2.reshape(count, x2.shape[-1], 1)
+    before = rows < queries if side == "left" else rows <= queries
     return cupy.sum(before, axis=-1, dtype=np.int64).reshape(x2.shape)
 
 

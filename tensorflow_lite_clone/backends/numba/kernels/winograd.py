@@ -117,19 +117,19 @@ def _gathered(lines, x, channel, number, row, column, high, wide):
 
 
 @loop
-def _spread(v, place, apart, points, number):
-    """Write some channels at all points to v, where those of a point are `apart`."""
+def _spread(v, place, stride, points, number):
+    """Write some channels at all points to v, where those of a point are `stride` apart."""
     for k in range(_POINTS):
-        source, target = k * _N, place + k * apart
+        source, target = k * _N, place + k * stride
         for n in range(number):
             v[target + n] = points[source + n]
 
 
 @loop
-def _collected(points, v, place, apart, number):
+def _collected(points, v, place, stride, number):
     """The opposite of `_spread`."""
     for k in range(_POINTS):
-        target, source = k * _N, place + k * apart
+        target, source = k * _N, place + k * stride
         for n in range(number):
             points[target + n] = v[source + n]
 
@@ -147,7 +147,7 @@ def values(start, stop, x, v, corner, tiles, of_results):
     images, channels = x.shape[:2]
     lines = np.empty(high * wide * _WIDE, np.float32)
     middle, points = np.empty(36 * _WIDE, np.float32), np.empty(36 * _WIDE, np.float32)
-    apart, line = _unsigned(down * along * images * channels), _unsigned(wide * _WIDE)
+    stride, line = _unsigned(down * along * images * channels), _unsigned(wide * _WIDE)
     for image in range(start, stop):
         for channel in range(0, channels, _WIDE):
             number = min(_WIDE, channels - channel)
@@ -166,7 +166,7 @@ def values(start, stop, x, v, corner, tiles, of_results):
                         for k in range(_SIX):
                             _seen(points, k * _N, _6N, middle, k * _6N, _N)
                     place = ((i * along + j) * images + image) * channels + channel
-                    _spread(v, _unsigned(place), apart, points, _unsigned(number))
+                    _spread(v, _unsigned(place), stride, points, _unsigned(number))
 
 
 @kernel
@@ -179,14 +179,14 @@ def results(start, stop, sums, bias, y, corner, tiles):
     images, channels, h, w = y.shape
     lines = np.empty(high * wide * _WIDE, np.float32)
     middle, points = np.empty(24 * _WIDE, np.float32), np.zeros(36 * _WIDE, np.float32)
-    apart, line = _unsigned(down * along * images * channels), _unsigned(wide * _WIDE)
+    stride, line = _unsigned(down * along * images * channels), _unsigned(wide * _WIDE)
     for image in range(start, stop):
         for channel in range(0, channels, _WIDE):
             number = min(_WIDE, channels - channel)
             for i in range(down):
                 for j in range(along):
                     place = ((i * along + j) * images + image) * channels + channel
-                    _collected(points, sums, _unsigned(place), apart, _unsigned(number))
+                    _collected(points, sums, _unsigned(place), stride, _unsigned(number))
                     for k in range(_SIX):
                         _made(middle, k * _N, _6N, points, k * _N, _6N)
                     tile = _unsigned((4 * i * wide + 4 * j) * _WIDE)

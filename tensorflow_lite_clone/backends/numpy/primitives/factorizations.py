@@ -17,9 +17,9 @@ from tensorflow_lite_clone.backends.numpy.primitives.lu import size1
 def cholesky(x: Any) -> tuple[Any, Any]:
     if not x.size:
         return x.copy(), np.zeros(x.shape[:-2], np.int32)
-    served = lapack.cholesky(x)
+    out = lapack.cholesky(x)
     try:
-        factor, info = served or (np.linalg.cholesky(x), np.zeros(x.shape[:-2], np.int32))
+        factor, info = out or (np.linalg.cholesky(x), np.zeros(x.shape[:-2], np.int32))
     except LinAlgError:
         return _cholesky_by_columns(x)
     if np.isnan(np.diagonal(factor, axis1=-2, axis2=-1)).any():
@@ -49,9 +49,9 @@ def _cholesky_by_columns(x: Any) -> tuple[Any, Any]:
 
 def ldl_factor(x: Any, *, hermitian: bool) -> tuple[Any, Any, Any]:
     """A matrix at a time, as each has steps of its own."""
-    served = lapack.ldl_factor(x, hermitian=hermitian) if x.size else None
-    if served is not None:
-        return served
+    out = lapack.ldl_factor(x, hermitian=hermitian) if x.size else None
+    if out is not None:
+        return out
     *batch, n, _ = x.shape
     count = int(np.prod(batch))
     lower = np.tril(x).swapaxes(-1, -2).copy().reshape(count, n, n).swapaxes(-1, -2)
@@ -148,9 +148,9 @@ def _times_inverse(columns: Any, block: Any, hermitian: bool) -> Any:
 
 def ldl_solve(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Any:
     """A matrix at a time, as each has steps of its own."""
-    served = lapack.ldl_solve(ld, pivots, b, hermitian=hermitian) if b.size else None
-    if served is not None:
-        return served
+    out = lapack.ldl_solve(ld, pivots, b, hermitian=hermitian) if b.size else None
+    if out is not None:
+        return out
     n = ld.shape[-1]
     batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
     x = np.array(np.broadcast_to(b, batch + b.shape[-2:]))

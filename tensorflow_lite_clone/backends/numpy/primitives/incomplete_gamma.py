@@ -185,11 +185,11 @@ def _function(a: Any, x: Any, lower: bool) -> Any:
     y[a == 0.0] = np.where(x[a == 0.0] > 0.0, one, np.nan)
     y[(a < 0.0) | (x < 0.0)] = np.nan
     regular = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
-    served = ufunc("igamma" if lower else "igammac")
-    if served is not None:
-        theirs = regular & (a > BETWEEN[0]) & (a < BETWEEN[1])
-        y[theirs] = served(a[theirs], x[theirs])
-        regular &= ~theirs
+    function = ufunc("igamma" if lower else "igammac")
+    if function is not None:
+        asymptotic = regular & (a > BETWEEN[0]) & (a < BETWEEN[1])
+        y[asymptotic] = function(a[asymptotic], x[asymptotic])
+        regular &= ~asymptotic
     y[regular] = _regular(a[regular], x[regular])[0 if lower else 1]
     return y
 

@@ -78,10 +78,10 @@ def broadcast_to(x: Any, shape: tuple) -> Any:
     strides = [0] * shift
     if not x.ndim:
         return np.ndarray(shape, x.dtype, x, 0, strides)
-    for size, stride, wanted in zip(x.shape, x.strides, shape[shift:], strict=True):
-        if size != wanted and size != 1:
+    for size, stride, target in zip(x.shape, x.strides, shape[shift:], strict=True):
+        if size != target and size != 1:
             raise ValueError(f"cannot broadcast shape {x.shape} to {shape}")
-        strides.append(stride if size == wanted else 0)
+        strides.append(stride if size == target else 0)
     try:
         return np.ndarray(shape, x.dtype, x, 0, strides)
     except (ValueError, TypeError):

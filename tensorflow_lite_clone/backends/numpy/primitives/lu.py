@@ -25,9 +25,9 @@ def size1(x: Any) -> Any:
 
 def lu_factor(x: Any) -> tuple[Any, Any, Any]:
     *batch, m, n = x.shape
-    served = lapack.lu_factor(x) if x.size else None
-    if served is not None:
-        return served
+    out = lapack.lu_factor(x) if x.size else None
+    if out is not None:
+        return out
     count, least = int(np.prod(batch)), min(m, n)
     a = np.array(x.swapaxes(-1, -2), order="C").reshape(count, n, m)
     pivots = np.empty((count, least), np.int32)

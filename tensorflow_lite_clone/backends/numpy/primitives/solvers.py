@@ -13,9 +13,9 @@ from tensorflow_lite_clone.backends.numpy.primitives.triangular import solve_tri
 
 
 def solve(a: Any, b: Any) -> tuple[Any, Any]:
-    served = lapack.solve(a, b) if b.size else None
-    if served is not None:
-        return served
+    out = lapack.solve(a, b) if b.size else None
+    if out is not None:
+        return out
     try:
         return np.linalg.solve(a, b), np.zeros(a.shape[:-2], np.int32)
     except LinAlgError:  # some are singular: infinities there, and solutions for the others

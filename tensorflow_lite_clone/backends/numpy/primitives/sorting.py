@@ -103,17 +103,15 @@ def grid(F: Any, shape: tuple, index: Any, axis: int) -> tuple:
     )
 
 
-def searchsorted(
-    x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None
-) -> Any:
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         x1 = np.take_along_axis(x1, sorter, -1)
     x1, x2 = _sortable(x1), _sortable(x2)
     if x1.ndim == 1:
         return np.searchsorted(x1, x2, side)
     count = prod(x1.shape[:-1])
-    rows, wanted = x1.reshape(count, x1.shape[-1]), x2.reshape(count, x2.shape[-1])
-    found = [np.searchsorted(row, values, side) for row, values in zip(rows, wanted)]
+    rows, queries = x1.reshape(count, x1.shape[-1]), x2.reshape(count, x2.shape[-1])
+    found = [np.searchsorted(row, values, side) for row, values in zip(rows, queries)]
     return np.array(found, np.int64).reshape(x2.shape)
 
 

@@ -229,9 +229,9 @@ def log_ndtr(x: Any) -> Any:
 def erf(x: Any) -> Any:
     """The error function."""
     if x.dtype == _f64:
-        served = ufunc("erf")
+        function = ufunc("erf")
         flat = x.reshape(-1)
-        return (_by_blocks(_erf64, flat) if served is None else served(flat)).reshape(x.shape)
+        return (_by_blocks(_erf64, flat) if function is None else function(flat)).reshape(x.shape)
     flat = x.reshape(-1).astype(_f32, copy=False)
     return _by_blocks(_erf32, flat).astype(x.dtype, copy=False).reshape(x.shape)
 

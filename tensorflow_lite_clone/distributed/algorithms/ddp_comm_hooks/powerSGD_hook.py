@@ -101,8 +101,8 @@ class PowerSGDState:
     def first_factor(self, matrix: Tensor) -> Tensor:
         """Random numbers, the same in all processes, where there is no last approximation."""
         columns = min(self.matrix_approximation_rank, *matrix.shape)
-        drawn = empty(matrix.shape[1], columns, dtype=matrix.dtype).normal_(generator=self.rng)
-        return drawn.to(matrix.device)
+        noise = empty(matrix.shape[1], columns, dtype=matrix.dtype).normal_(generator=self.rng)
+        return noise.to(matrix.device)
 
 
 def _orthogonalize(matrix: Tensor, epsilon: float) -> None:

@@ -50,8 +50,8 @@ def _all_laid_out(
     if len(listed) != len(layouts):
         raise ValueError(f"module {what}s and {what}_layouts should have same length!")
     found = [
-        _laid_out(value, layout, wanted, local, mesh)
-        for value, layout, wanted in zip(listed, layouts, desired)
+        _laid_out(value, layout, target, local, mesh)
+        for value, layout, target in zip(listed, layouts, desired)
     ]
     return found[0] if len(found) == 1 and not isinstance(values, tuple) else tuple(found)
 
@@ -79,9 +79,9 @@ class PrepareModuleInput(ParallelStyle):
         self.desired_input_kwarg_layouts = desired_input_kwarg_layouts or {}
         self.use_local_output = use_local_output
         if self.input_layouts is not None:
-            wanted = self.desired_input_layouts
-            assert wanted is not None, "desired module inputs should not be None!"
-            assert len(self.input_layouts) == len(wanted), (
+            target = self.desired_input_layouts
+            assert target is not None, "desired module inputs should not be None!"
+            assert len(self.input_layouts) == len(target), (
                 "input_layouts and desired_input_layouts should have same length!"
             )
 
@@ -91,13 +91,13 @@ class PrepareModuleInput(ParallelStyle):
         return module
 
     def _before(self, mesh: DeviceMesh, module: Any, args: tuple, kwargs: dict) -> tuple:
-        local, wanted = self.use_local_output, self.desired_input_kwarg_layouts
+        local, target = self.use_local_output, self.desired_input_kwarg_layouts
         if self.input_layouts is not None:
             layouts = self.input_layouts, self.desired_input_layouts
             args = _all_laid_out(args, *layouts, local, mesh, "input")
         kwargs = {
             name: _laid_out(
-                value, self.input_kwarg_layouts.get(name), wanted.get(name), local, mesh
+                value, self.input_kwarg_layouts.get(name), target.get(name), local, mesh
             )
             for name, value in kwargs.items()
         }

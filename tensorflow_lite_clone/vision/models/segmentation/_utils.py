@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.nn import functional as F
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, _ovewrite_named_param
+from tensorflow_lite_clone.vision.models._api import (
+    M,
+    WeightsEnum,
+    _ovewrite_named_param,
+    register_model,
+)
 from tensorflow_lite_clone.vision.models._utils import IntermediateLayerGetter
 from tensorflow_lite_clone.vision.models.mobilenetv3 import MobileNetV3
 from tensorflow_lite_clone.vision.models.resnet import ResNet
@@ -60,6 +66,12 @@ def mobilenet_stages(backbone: MobileNetV3) -> tuple[nn.Sequential, int, int]:
     return features, stages[-4], stages[-1]
 
 
-def with_aux(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
-    """The downloaded files have the auxiliary classifier."""
+def register_segmentation(
+    weights: type[WeightsEnum], backbone: type[WeightsEnum]
+) -> Callable[[Callable[..., M]], Callable[..., M]]:
+    """`register_model` for builders whose downloaded files have the auxiliary classifier."""
+    return register_model(weights, backbone=backbone, num_classes=CLASSES, arguments=_with_aux)
+
+
+def _with_aux(kwargs: dict[str, Any], weights: WeightsEnum) -> None:
     _ovewrite_named_param(kwargs, "aux_loss", True)

@@ -8,7 +8,7 @@ from typing import Any
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.ops.shape.join import cat
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, coco, register_model
+from tensorflow_lite_clone.vision.models._api import WeightsEnum, coco
 from tensorflow_lite_clone.vision.models._utils import IntermediateLayerGetter
 from tensorflow_lite_clone.vision.models.mobilenetv3 import (
     MobileNet_V3_Large_Weights,
@@ -25,9 +25,9 @@ from tensorflow_lite_clone.vision.models.segmentation._utils import (
     CLASSES,
     _SimpleSegmentationModel,
     mobilenet_stages,
+    register_segmentation,
     resnet_features,
     upsampled,
-    with_aux,
 )
 from tensorflow_lite_clone.vision.models.segmentation.fcn import DILATED, FCNHead
 
@@ -127,9 +127,7 @@ def _deeplabv3_resnet(backbone: ResNet, num_classes: int | None, aux: bool | Non
     return DeepLabV3(features, DeepLabHead(2048, classes), aux_classifier)
 
 
-@register_model(
-    DeepLabV3_ResNet50_Weights, backbone=ResNet50_Weights, num_classes=CLASSES, arguments=with_aux
-)
+@register_segmentation(DeepLabV3_ResNet50_Weights, ResNet50_Weights)
 def deeplabv3_resnet50(
     *,
     num_classes: int | None = None,
@@ -142,12 +140,7 @@ def deeplabv3_resnet50(
     return _deeplabv3_resnet(backbone, num_classes, aux_loss)
 
 
-@register_model(
-    DeepLabV3_ResNet101_Weights,
-    backbone=ResNet101_Weights,
-    num_classes=CLASSES,
-    arguments=with_aux,
-)
+@register_segmentation(DeepLabV3_ResNet101_Weights, ResNet101_Weights)
 def deeplabv3_resnet101(
     *,
     num_classes: int | None = None,
@@ -160,12 +153,7 @@ def deeplabv3_resnet101(
     return _deeplabv3_resnet(backbone, num_classes, aux_loss)
 
 
-@register_model(
-    DeepLabV3_MobileNet_V3_Large_Weights,
-    backbone=MobileNet_V3_Large_Weights,
-    num_classes=CLASSES,
-    arguments=with_aux,
-)
+@register_segmentation(DeepLabV3_MobileNet_V3_Large_Weights, MobileNet_V3_Large_Weights)
 def deeplabv3_mobilenet_v3_large(
     *,
     num_classes: int | None = None,

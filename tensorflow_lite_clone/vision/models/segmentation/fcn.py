@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone import nn
-from tensorflow_lite_clone.vision.models._api import WeightsEnum, coco, register_model
+from tensorflow_lite_clone.vision.models._api import WeightsEnum, coco
 from tensorflow_lite_clone.vision.models.resnet import (
     ResNet,
     ResNet50_Weights,
@@ -16,8 +16,8 @@ from tensorflow_lite_clone.vision.models.resnet import (
 from tensorflow_lite_clone.vision.models.segmentation._utils import (
     CLASSES,
     _SimpleSegmentationModel,
+    register_segmentation,
     resnet_features,
-    with_aux,
 )
 
 __all__ = [
@@ -67,9 +67,7 @@ def _fcn_resnet(backbone: ResNet, num_classes: int | None, aux: bool | None) -> 
 DILATED = (False, True, True)
 
 
-@register_model(
-    FCN_ResNet50_Weights, backbone=ResNet50_Weights, num_classes=CLASSES, arguments=with_aux
-)
+@register_segmentation(FCN_ResNet50_Weights, ResNet50_Weights)
 def fcn_resnet50(
     *,
     num_classes: int | None = None,
@@ -82,9 +80,7 @@ def fcn_resnet50(
     return _fcn_resnet(backbone, num_classes, aux_loss)
 
 
-@register_model(
-    FCN_ResNet101_Weights, backbone=ResNet101_Weights, num_classes=CLASSES, arguments=with_aux
-)
+@register_segmentation(FCN_ResNet101_Weights, ResNet101_Weights)
 def fcn_resnet101(
     *,
     num_classes: int | None = None,

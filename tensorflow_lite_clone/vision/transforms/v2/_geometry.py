@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorflow_lite_clone.vision.transforms import _crops, _shapes, _warps
 from tensorflow_lite_clone.vision.transforms._draws import (
@@ -195,7 +195,7 @@ class FiveCrop(Transform):
     """Cuts out the corners and the middle: five for one picture. Not for masks and boxes."""
 
     function = staticmethod(functional.five_crop)
-    arguments = ("size",)
+    arguments: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: int | Sequence[int]) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ class _OfTypes(Transform):
 
     types: tuple[type, ...]
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is of one of the types."""
         return isinstance(inpt, self.types)
 
@@ -147,7 +147,7 @@ class ToImage(Transform):
 
     function = staticmethod(functional.to_image)
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is one of these."""
         return is_pil(inpt) or functional.is_pure_tensor(inpt) or isinstance(inpt, np.ndarray)
 
@@ -167,7 +167,7 @@ class PILToTensor(Transform):
 
     function = staticmethod(functional.pil_to_tensor)
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a PIL image."""
         return is_pil(inpt)
 
@@ -182,7 +182,7 @@ class ToPILImage(Transform):
         super().__init__()
         self.mode = mode
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a picture in memory."""
         picture = isinstance(inpt, Image) or functional.is_pure_tensor(inpt)
         return picture or isinstance(inpt, np.ndarray)
@@ -202,7 +202,7 @@ class ToTensor(Transform):
         )
         super().__init__()
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether it is a PIL image or an array."""
         return is_pil(inpt) or isinstance(inpt, np.ndarray)
 

@@ -54,7 +54,7 @@ class Transform(Module):
         value = params[name] if name in params else getattr(self, name)
         return fill_for(value, inpt) if name == "fill" else value
 
-    def serves(self, inpt: Any) -> bool:
+    def is_supported(self, inpt: Any) -> bool:
         """Whether a leaf is given to `transform`."""
         return isinstance(inpt, TVTensor) or functional.is_pure_tensor(inpt) or is_pil(inpt)
 
@@ -78,7 +78,7 @@ class Transform(Module):
         first = not any(isinstance(leaf, Image | Video) or is_pil(leaf) for leaf in flat)
         result = []
         for leaf in flat:
-            use = self.serves(leaf)
+            use = self.is_supported(leaf)
             if use and functional.is_pure_tensor(leaf):
                 use, first = first, False
             result.append(use)

@@ -6,7 +6,7 @@ given. Geometric ones treat masks (..., H, W) by nearest pixels, and move boxes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -461,8 +461,3 @@ def to_image(inpt: Any) -> Image:
         "Input can either be a pure Tensor, a numpy array, or a PIL image, but got "
         f"{type(inpt)} instead."
     )
-
-
-def sequence_of(value: Any) -> Sequence[Any]:
-    """A list of a sequence, or of one value."""
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]

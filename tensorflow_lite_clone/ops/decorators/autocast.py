@@ -16,11 +16,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.autocast_lists import policies_of
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core import late_bound, public
+from tensorflow_lite_clone.core import public
 from tensorflow_lite_clone.core.dtypes import DType, bfloat16, float16, float32, float64
 from tensorflow_lite_clone.core.forwarding import forwarder
+from tensorflow_lite_clone.ops.decorators.autocast_lists import policies_of
+from tensorflow_lite_clone.ops.pointwise._operands import cast, cast_weight
 from tensorflow_lite_clone.tensor import Tensor
 
 #: Not empty while autocast is on in some thread: the thread's state is asked for only then.
@@ -115,7 +116,7 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
         if not policies:
             return function
 
-        def cast(args: tuple, kwargs: dict[str, Any]) -> Any:
+        def call(args: tuple, kwargs: dict[str, Any]) -> Any:
             devices = _concerned(policies, (*args, *kwargs.values()))
             if not devices:
                 return function(*args, **kwargs)
@@ -129,7 +130,7 @@ def autocasts(*names: str) -> Callable[[Callable[..., Any]], Any]:
             finally:
                 state.dtypes = dtypes
 
-        casting = forwarder(function, _CASTING, lambda _: {"active": active, "cast": cast})
+        casting = forwarder(function, _CASTING, lambda _: {"active": active, "cast": call})
         casting.autocast_policies = policies
         return casting
 
@@ -209,10 +210,8 @@ def _eligible(value: Any, device: str) -> bool:
 
 
 def _all_to(
-    dtype: DType, device: str, args: tuple, kwargs: dict, caster: Any = None
+    dtype: DType, device: str, args: tuple, kwargs: dict, caster: Any = cast
 ) -> tuple[tuple, dict]:
-    caster = caster or late_bound.cast
-
     def to(value: Any) -> Any:
         if _eligible(value, device):
             return caster(value, dtype)
@@ -225,7 +224,7 @@ def _all_to(
 
 def _lower(device: str, function: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     convolves = function.__name__ in _CONVOLUTIONS
-    caster = late_bound.cast_weight if convolves else late_bound.cast
+    caster = cast_weight if convolves else cast
     return _all_to(state.dtypes[device], device, args, kwargs, partial(_kept, caster))
 
 
@@ -287,11 +286,10 @@ def _kept(caster: Callable[..., Any], x: Tensor, dtype: DType) -> Tensor:
     """A cast to the dtype of the block; those of parameters are made once a block."""
     leaf = x.is_leaf and x.requires_grad and x.dtype is float32
     if not (leaf and state.caching and mode.grad):
-        converted: Tensor = late_bound.cast(x, dtype)
-        return converted
+        return cast(x, dtype)
     kept = state.cache.get(id(x))
     if kept is None or kept[1].dtype is not dtype:
-        own = caster if x.ndim == 4 else late_bound.cast
+        own = caster if x.ndim == 4 else cast
         kept = state.cache[id(x)] = x, own(x, dtype)
     found: Tensor = kept[1]
     return found
