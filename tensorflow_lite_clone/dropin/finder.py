@@ -47,15 +47,15 @@ def _torch_name(name: str) -> str | None:
     return None
 
 
-def _share(module: ModuleType) -> None:
-    """Enter a module of this package under PyTorch's name, too.
+def _share(real: str) -> None:
+    """Enter the module `real` of this package under PyTorch's name, too.
 
     An import that finds its module loaded leaves the parent's attributes alone. This matters where
     a function and a file have one name, as `torch.nn.utils.weight_norm`.
     """
-    name = _torch_name(module.__name__)
-    if name and name != module.__name__:
-        sys.modules[name] = module
+    name = _torch_name(real)
+    if name and name != real:
+        module = sys.modules[name] = sys.modules[real]
         if name.startswith(_SAME_PLACES):
             _name_classes(module, name)
 
@@ -97,7 +97,7 @@ class _OwnLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        _share(module)
+        _share(module.__name__)
 
 
 class Finder(MetaPathFinder):
@@ -196,9 +196,8 @@ def install_as_torch() -> None:
         (Parameter, "torch.nn.parameter", "Parameter"),
     ):
         kind.__module__, kind.__qualname__ = place, word
-    for module in list(sys.modules.values()):
-        if isinstance(module, ModuleType):
-            _share(module)
+    for name in list(sys.modules):
+        _share(name)
     sys.modules[STANDS_FOR["torch"]].__name__ = "torch"  # packages look names up below it
     stand_ins = str(PATH)
     if stand_ins not in sys.path:
