@@ -11,7 +11,7 @@ from tensorflow_lite_clone.vision.transforms._draws import chance
 
 
 class AttributeRepr(Module):
-    """A transform that shows the attributes named in `shown`."""
+    """A transform that shows the attributes named in `repr_fields`."""
 
     repr_fields: ClassVar[tuple[str, ...]] = ()
 
