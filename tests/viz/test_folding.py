@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -141,14 +141,20 @@ def recurrent() -> Any:
     return tlc.stack(steps).sum()
 
 
+def processor_seconds() -> float:
+    """What this process and those that it waited for have computed, however busy the machine is."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 @pytest.mark.parametrize("make", [chain, residual, wide, recurrent, irregular])
 def test_five_thousand_nodes_are_drawn_in_seconds(make: Callable[[], Any], tmp_path: Path) -> None:
     output = make()
-    start = time.perf_counter()
+    start = processor_seconds()
     graph = viz.backward(output)
     suffixes = [".dot", ".html"] + [".svg"] * (shutil.which("dot") is not None)
     sizes = [graph.save(tmp_path / f"graph{suffix}").stat().st_size for suffix in suffixes]
-    took = time.perf_counter() - start
+    took = processor_seconds() - start
     assert len(graph.nodes) > 4900
     assert all(size > 1000 for size in sizes)
     assert took < 5
