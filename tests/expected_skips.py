@@ -66,7 +66,7 @@ PINNED_TORCH = {
 }
 
 _NOT_READ = "the fault is in values, which a CUDA device does not read back to see it"
-_ASYNC = "the fault is in values, which a CUDA device reports later: tests/cuda/test_faults.py"
+_ASYNC = "the fault is in values, which a CUDA device reports later: cuda/test_device_asserts.py"
 _PIVOTS = "cuBLAS compares complex numbers by another size: other pivots, as good"
 _STREAM = "PyTorch's random numbers are matched on the CPU alone"
 _ORDER = "resampled pictures and the places of maxima are row-major there: docs/differences.md"

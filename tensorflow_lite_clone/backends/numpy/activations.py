@@ -47,7 +47,7 @@ def _zeros_like(x: Any) -> Any:
 
 
 def _blockwise_override(name: str, **settings: int) -> Callable[..., Any]:
-    """Register ``kernel(out, *arrays, *buffers)`` , but of few elements."""
+    """Override an op by ``kernel(out, *arrays, *buffers)``, but for arrays of few elements."""
 
     def register(kernel: Callable[..., object]) -> Callable[..., object]:
         @override(name, backend="numpy")
