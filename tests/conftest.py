@@ -13,6 +13,7 @@ os.environ["TENSORFLOW_LITE_CLONE_NUMBA"] = str(int(os.environ.get("DEVICE") == 
 # SciPy asks once, when it is first imported, whether it is to serve other arrays than NumPy's.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+import gc  # noqa: E402
 import importlib.metadata  # noqa: E402
 import importlib.util  # noqa: E402
 import random  # noqa: E402
@@ -50,6 +51,11 @@ if ACCELERATED:
     # The tests' arrays are small.
     min_sizes.update({key: 1 for key in min_sizes if key[1] == "numba"})
     norms.LEAST_SPACE = 1
+
+
+def pytest_collection_finish() -> None:
+    """Keep the two million objects that describe the tests out of later garbage collections."""
+    gc.freeze()
 
 
 def pytest_report_header() -> str:

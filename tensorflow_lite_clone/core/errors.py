@@ -47,6 +47,7 @@ class OutOfMemoryError(RuntimeError):
 #: How NumPy and CuPy begin when they say, as ValueError or OverflowError, that no array has a size.
 _SIZE_ERRORS = (
     "array is too big",
+    "broadcast dimensions too large",
     "iterator is too large",
     "Maximum allowed",
     "negative dimensions",

@@ -37,7 +37,7 @@ def trained(make: Any, steps: int, compiled: bool, **options: Any) -> tuple:
 
 
 def forms(step: Any) -> list:
-    return [form for site in step._sites.values() for form in site.forms]
+    return [form for entry in step._entries.values() for form in entry.variants]
 
 
 @pytest.mark.parametrize("make", [plain, in_place, zero_last])

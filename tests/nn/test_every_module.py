@@ -132,7 +132,7 @@ def assert_same(ours: dict[str, Any], theirs: dict[str, Any], tolerance: float) 
 
 
 def test_every_class_has_a_row() -> None:
-    assert len(CLASSES) > 160
+    assert len(CLASSES) >= 160
     assert set(CLASSES) == {text.partition("(")[0] for text, _ in ROWS}
 
 

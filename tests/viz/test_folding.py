@@ -157,4 +157,4 @@ def test_five_thousand_nodes_are_drawn_in_seconds(make: Callable[[], Any], tmp_p
     took = processor_seconds() - start
     assert len(graph.nodes) > 4900
     assert all(size > 1000 for size in sizes)
-    assert took < 5
+    assert took < 15  # about one second; a machine may be slow, and a quadratic way takes minutes
