@@ -44,8 +44,9 @@ class Compilation:
 
     def count(self, elements: int) -> bool:
         """Add a call of so many elements, and tell whether a kernel is to serve it."""
-        if self._work < tuning.compiled_after:
-            self._work += elements + tuning.compiled_call
+        if self._work >= tuning.compiled_after:
+            return is_there()
+        self._work += elements + tuning.compiled_call
         return self.pays()
 
     def pays(self) -> bool:
