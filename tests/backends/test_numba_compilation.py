@@ -1,4 +1,4 @@
-"""When kernels of Numba are compiled: after enough work, and not in a small network's first step."""
+"""When kernels of Numba are compiled: after enough work, in no small network's first step."""
 
 from __future__ import annotations
 
