@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
-from tensorflow_lite_clone.ao.quantization.observer import PlaceholderObserver
-from tensorflow_lite_clone.ao.quantization.qconfig import default_dynamic_qconfig
 from tensorflow_lite_clone.core.dtypes import DType, float16, qint8
+from tensorflow_lite_clone.core.qscheme import per_channel_affine, per_channel_symmetric
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.quantized.linear import PackedLinear
+from tensorflow_lite_clone.quantized.quantize import quantize_per_channel, quantize_per_tensor
 from tensorflow_lite_clone.tensor import Tensor
 
 #: A weight and a bias give what the module multiplies with.
 Pack = Callable[[Tensor, Tensor | None], PackedLinear]
 
 
-def weight_packer(module: Module, expected: dict[type[Module], Any]) -> tuple[DType, Pack]:
+def weight_packer(module: Module, expected: Collection[type[Module]]) -> tuple[DType, Pack]:
     """The dtype to which the weights of `module` are quantized, and the function that does it.
 
-    Raises AssertionError for modules that are not of a class in `expected`, that have no `qconfig`,
-    and for other dtypes than qint8 and float16.
+    Raises AssertionError for modules that are not of a class in `expected`, whose `qconfig` has no
+    observer of weights, and for other dtypes than qint8 and float16.
     """
     if type(module) not in expected:
         names = [kind.__name__ for kind in expected]
         raise AssertionError(f"from_float only works for one of {names}, got {type(module)}")
-    if not hasattr(module, "qconfig"):
+    observer: Any = getattr(getattr(module, "qconfig", None), "weight", None)
+    if observer is None:
         raise AssertionError("Input float module must have qconfig defined")
-    observer: Any = (module.qconfig or default_dynamic_qconfig).weight
-    observer = observer or default_dynamic_qconfig.weight
     dtype = observer().dtype
     if dtype not in (qint8, float16):
         raise AssertionError(
@@ -37,13 +36,23 @@ def weight_packer(module: Module, expected: dict[type[Module], Any]) -> tuple[DT
         )
 
     def pack(weight: Tensor, bias: Tensor | None) -> PackedLinear:
+        numbers = weight.detach().float()
+        if dtype is float16:
+            return PackedLinear(numbers, bias)
         watching = observer()
-        if dtype is float16 or isinstance(watching, PlaceholderObserver):
-            return PackedLinear(weight.detach().float(), bias)
-        watching(weight)
-        return PackedLinear(watching.quantize(weight.detach().float()), bias)
+        watching(numbers)
+        return PackedLinear(quantize_weight(numbers, watching), bias)
 
     return dtype, pack
+
+
+def quantize_weight(weight: Tensor, observer: Any) -> Tensor:
+    """`weight` as qint8 with the scale and zero point, or those of channels, of an observer."""
+    scale, zero_point = observer.calculate_qparams()
+    if observer.qscheme in (per_channel_affine, per_channel_symmetric):
+        return quantize_per_channel(weight, scale, zero_point, observer.ch_axis, qint8)
+    result: Any = quantize_per_tensor(weight, scale, zero_point, qint8)
+    return result
 
 
 def expect_biases(module: Any) -> None:

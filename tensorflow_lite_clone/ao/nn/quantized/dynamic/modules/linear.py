@@ -90,7 +90,7 @@ qscheme=torch.per_tensor_affine)
 
         AssertionError for other modules and for dtypes other than qint8 and float16.
         """
-        kinds = {linear.Linear: cls, linear.NonDynamicallyQuantizableLinear: cls}
+        kinds = linear.Linear, linear.NonDynamicallyQuantizableLinear
         dtype, pack = weight_packer(mod, kinds)
         made = cls(mod.in_features, mod.out_features, dtype=dtype)
         made._packed_params._packed_params = pack(mod.weight, mod.bias)

@@ -13,8 +13,7 @@ from tensorflow_lite_clone.nn.modules import rnn
 from tensorflow_lite_clone.nn.modules.container import ModuleList
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.nn.utils.rnn import PackedSequence
-from tensorflow_lite_clone.ops.create.constructors import zeros
-from tensorflow_lite_clone.ops.random.sampling import randn
+from tensorflow_lite_clone.ops.create.constructors import empty, zeros
 from tensorflow_lite_clone.ops.shape.join import stack
 from tensorflow_lite_clone.quantized.linear import PackedLinear
 from tensorflow_lite_clone.quantized.quantize import quantize_per_tensor
@@ -31,10 +30,10 @@ from tensorflow_lite_clone.tensor import Tensor
 
 def _drawn(rows: int, columns: int, scale: float, dtype: DType) -> PackedLinear:
     """A map of random numbers, for a module whose weights follow."""
-    weight: Any = randn(rows, columns)
+    weight: Any = empty(rows, columns).normal_()
     if dtype is qint8:
         weight = quantize_per_tensor(weight, scale, 0, qint8)
-    return PackedLinear(weight, randn(rows))
+    return PackedLinear(weight, empty(rows).normal_())
 
 
 class PackedParameter(Module):
@@ -195,7 +194,7 @@ class RNNBase(Module):
         AssertionError for other modules, dtypes other than qint8 and float16, and without biases;
         NotImplementedError for projected states.
         """
-        dtype, pack = weight_packer(mod, {rnn.LSTM: LSTM, rnn.GRU: GRU})
+        dtype, pack = weight_packer(mod, (rnn.LSTM, rnn.GRU))
         expect_biases(mod)
         if mod.proj_size:
             raise NotImplementedError("an LSTM with proj_size is not quantized")
@@ -322,7 +321,7 @@ class RNNCellBase(Module):
 
         AssertionError for other modules, dtypes other than qint8 and float16, and without biases.
         """
-        kinds = {rnn.LSTMCell: LSTMCell, rnn.GRUCell: GRUCell, rnn.RNNCell: RNNCell}
+        kinds = rnn.LSTMCell, rnn.GRUCell, rnn.RNNCell
         dtype, pack = weight_packer(mod, kinds)
         expect_biases(mod)
         options = {"nonlinearity": mod.nonlinearity} if type(mod) is rnn.RNNCell else {}
