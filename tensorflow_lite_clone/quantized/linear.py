@@ -70,13 +70,13 @@ class PackedLinear(
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        if not weight.is_quantized:
+            limit = 65504.0  # float16's largest number
+            weight = weight.detach().clamp(-limit, limit).to(float16).to(float32)
         self._restore(weight, bias)
 
     def _restore(self, *contents: Any) -> None:
         self.weight, self.bias = contents
-        if not self.weight.is_quantized:
-            limit = 65504.0  # float16's largest number
-            self.weight = self.weight.detach().clamp(-limit, limit).to(float16).to(float32)
         self._levels: Tensor | None = None
 
     def _contents(self) -> tuple:

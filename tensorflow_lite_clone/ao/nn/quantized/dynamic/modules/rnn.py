@@ -304,6 +304,9 @@ class RNNCellBase(Module):
         self._packed_weight_hh = state_dict.pop(f"{prefix}_packed_weight_hh")
         super()._load_from_state_dict(state_dict, prefix, *args)
 
+    def _saved_state(self) -> dict[str, Any]:
+        return {**self.__dict__, **self.get_bias()}  # PyTorch's cells ask for them
+
     def get_weight(self) -> dict[str, Tensor]:
         """The weights by name."""
         return {
