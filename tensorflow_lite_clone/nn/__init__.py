@@ -24,7 +24,7 @@ from tensorflow_lite_clone.nn.parameter import (
     UninitializedParameter,
 )
 
-mount_compat(__path__, __name__)
+mount_compat(__path__, __name__)  # noqa: F405
 
 __all__ = [
     "Buffer",

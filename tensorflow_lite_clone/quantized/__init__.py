@@ -5,13 +5,13 @@ Names of the face are entered here, under which it finds them; `ao` has the modu
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.qscheme import QScheme as qscheme
 from tensorflow_lite_clone.core.qscheme import (
     per_channel_affine,
     per_channel_symmetric,
     per_tensor_affine,
     per_tensor_symmetric,
 )
-from tensorflow_lite_clone.core.qscheme import QScheme as qscheme
 from tensorflow_lite_clone.quantized.linear import ScriptObject
 from tensorflow_lite_clone.quantized.quantize import (
     choose_qparams_per_tensor as _choose_qparams_per_tensor,

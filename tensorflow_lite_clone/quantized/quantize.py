@@ -169,9 +169,7 @@ def quantize_per_channel(
     return result
 
 
-def quantize_per_tensor_dynamic(
-    input: Tensor, dtype: DType, reduce_range: bool
-) -> QuantizedTensor:
+def quantize_per_tensor_dynamic(input: Tensor, dtype: DType, reduce_range: bool) -> QuantizedTensor:
     """`quantize_per_tensor` with a scale and zero point for the numbers in `input`."""
     _expect_floats(input, dtype)
     limits = iinfo(QUANTIZED[dtype])

@@ -28,7 +28,7 @@ class Foreign:
         pass
 
 
-_QUANTIZED = "a quantized tensor of fewer bits or with float zero points"
+_QUANTIZED = "a quantized tensor of fewer bits"
 _FUNCTIONS = {
     "_rebuild_nested_tensor": "a nested tensor",
     "_rebuild_device_tensor_from_numpy": "a tensor of another device",
@@ -40,11 +40,10 @@ _DTYPES = (
     "int6 int7 quint2x4 quint4x2 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
 ).split()
 _STORAGES = ("QUInt2x4Storage", "QUInt4x2Storage")
-_SCHEMES = ("per_channel_affine_float_qparams",)
 #: PyTorch's globals of that sort -> what they are a part of.
 FOREIGN = {("torch._utils", name): kind for name, kind in _FUNCTIONS.items()}
 FOREIGN.update({("torch", name): f"of the dtype torch.{name}" for name in _DTYPES})
-FOREIGN.update({("torch", name): _QUANTIZED for name in (*_STORAGES, *_SCHEMES)})
+FOREIGN.update({("torch", name): _QUANTIZED for name in _STORAGES})
 
 _SHOWN = 5  # entries in a message
 _LONGEST = 200

@@ -210,14 +210,12 @@ def rebuild_quantized_tensor(
     parameters: tuple,
     requires_grad: bool,
     backward_hooks: Any,
-) -> QuantizedTensor | Foreign:
+) -> QuantizedTensor:
     """A quantized tensor over a storage of codes.
 
     `parameters` are its scheme and a scale and zero point, or vectors of them and their axis.
     """
     codes = rebuild_tensor(storage, storage_offset, size, stride)
-    if type(codes) is Foreign or Foreign in map(type, parameters):
-        return Foreign("a quantized tensor")
     dtype = quantized_dtype(codes)
     scheme, scale, zero_point, *axis = parameters
     if scheme is per_tensor_affine and (type(scale), type(zero_point), axis) == (float, int, []):
@@ -227,19 +225,19 @@ def rebuild_quantized_tensor(
     (dim,) = whole_numbers("the axis", axis)
     for vector, kind in ((scale, float64), (zero_point, int64)):
         if not isinstance(vector, Tensor) or vector.dtype is not kind:
-            raise TypeError(f"expected scales and zero points in tensors, these of {kind}")
-        if dim >= codes.ndim or vector.layout is not strided or vector.shape != codes.shape[dim : dim + 1]:
+            raise TypeError(f"the scales or zero points of a quantized tensor are not of {kind}")
+        if vector.layout is not strided or vector.shape != codes.shape[dim : dim + 1]:
             raise ValueError("the scales and zero points do not fit the size of a quantized tensor")
     return QuantizedTensor(codes, dtype, scale, zero_point, dim)
 
 
 @spreading
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
-    """A Parameter over `data`; none is sparse or quantized here."""
+    """A Parameter over `data`; quantized it is no other than `data`, and none is sparse here."""
     if isinstance(data, SparseTensor):
         return Foreign("a sparse parameter")
     if isinstance(data, QuantizedTensor):
-        return Foreign("a quantized parameter")
+        return data
     if not isinstance(data, Tensor):
         raise TypeError(f"expected a tensor, not {type(data).__name__}")
     return Parameter(data, bool(requires_grad))

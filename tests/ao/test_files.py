@@ -33,9 +33,7 @@ SAFE = ("linear", "no bias", "float16", "channels")  # the others name a class i
 
 
 def made(lib: Any, module: Any, dtype: Any = None) -> Any:
-    return lib.ao.quantization.quantize_dynamic(
-        lib.nn.Sequential(module), dtype=dtype or lib.qint8
-    )
+    return lib.ao.quantization.quantize_dynamic(lib.nn.Sequential(module), dtype=dtype or lib.qint8)
 
 
 def answer(lib: Any, model: Any, name: str) -> list[Any]:
@@ -123,3 +121,10 @@ def test_a_view_keeps_its_memory() -> None:
     again = through_a_file([q, q.t()], tlc, torch, True)
     assert again[0].int_repr().tolist() == q.int_repr().tolist()
     assert again[1].int_repr().tolist() == q.t().int_repr().tolist()
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_float_zero_points_are_not_here(weights_only: bool) -> None:
+    q = torch.quantize_per_channel(torch.ones(2, 2), torch.ones(2), torch.zeros(2), 0, torch.quint8)
+    with pytest.raises((pickle.UnpicklingError, TypeError), match=r"are not of torch.float64"):
+        through_a_file(q, torch, tlc, weights_only)

@@ -263,7 +263,7 @@ def test_a_mapping() -> None:
 
         class Mine(lib.nn.Linear):  # type: ignore[name-defined]
             @classmethod
-            def from_float(cls, mod: Any, **options: Any) -> Any:
+            def from_float(cls, mod: Any, lib: Any = lib, **options: Any) -> Any:
                 return lib.nn.Identity()
 
         model = lib.nn.Sequential(Mine(2, 3), lib.nn.Linear(3, 3))
@@ -272,7 +272,6 @@ def test_a_mapping() -> None:
         )
         found.append(repr(made))
     assert found[0] == found[1]
-
 
 
 def dynamic(lib: Any, module: Any, **options: Any) -> Any:

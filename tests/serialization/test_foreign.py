@@ -20,25 +20,14 @@ def four_bits():
     return torch.quantize_per_channel(torch.ones(2, 2), scales, torch.zeros(2), 0, torch.quint4x2)
 
 
-def float_zeros():
-    scales = torch.ones(2)
-    return torch.quantize_per_channel(torch.ones(2, 2), scales, torch.zeros(2), 0, torch.quint8)
-
-
-def quantized():
-    return torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
-
-
 KINDS = {
     "four bits": (four_bits, "a quantized tensor"),
-    "float zero points": (float_zeros, "a quantized tensor"),
     "csr": (lambda: torch.eye(2).to_sparse_csr(), "a tensor in the layout torch.sparse_csr"),
     "csc": (lambda: torch.eye(2).to_sparse_csc(), "a tensor in the layout torch.sparse_csc"),
     "bsr": (lambda: torch.eye(2).to_sparse_bsr(1), "a tensor in the layout torch.sparse_bsr"),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(2)]), "a nested tensor"),
     "complex32": (lambda: torch.ones(2, dtype=torch.complex32), "of the dtype torch.complex32"),
     "dtype": (lambda: torch.complex32, "of the dtype torch.complex32"),
-    "parameter": (lambda: torch.nn.Parameter(quantized(), False), "a quantized parameter"),
     "sparse parameter": (lambda: torch.nn.Parameter(torch.eye(2).to_sparse()), "a sparse param"),
 }
 

@@ -90,8 +90,8 @@ class MinMaxObserver(ObserverBase):
     The scale of ``per_tensor_affine`` is ``(high - low) / (quant_max - quant_min)``, as in
     `quantized.quantize.choose_parameters`. That of ``per_tensor_symmetric``, with which a weight's
     zero is the code 0, is ``max(-low, high) / ((quant_max - quant_min) / 2)``. It is at least
-    `eps`. `quant_min` and `quant_max` are by default the least and the largest code of `dtype`, half
-    of them with `reduce_range`.
+    `eps`. `quant_min` and `quant_max` are by default the least and the largest code of `dtype`,
+    half of them with `reduce_range`.
 
     >>> from torch.ao.quantization import MinMaxObserver
     >>> observer = MinMaxObserver(dtype=torch.qint8, qscheme=torch.per_tensor_symmetric)
