@@ -18,7 +18,6 @@ from tensorflow_lite_clone.core.dtypes import float16, float32, float64, int32, 
 from tensorflow_lite_clone.ops.create.constructors import zeros
 from tensorflow_lite_clone.ops.linalg.matmul import plain_matmul
 from tensorflow_lite_clone.quantized.quantize import choose_qparams_per_tensor, codes_of, single
-from tensorflow_lite_clone.quantized.tensor import QuantizedTensor
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -77,31 +76,32 @@ class PackedLinear(
 
     def _restore(self, *contents: Any) -> None:
         self.weight, self.bias = contents
-        self._levels: Tensor | None = None
+        self._pieces: dict[int, list[Tensor]] = {}
 
     def _contents(self) -> tuple:
         return self.weight, self.bias
 
-    def levels(self) -> Tensor:
-        """The weight's levels in float32, which are kept: to make them anew took longer than the
-        product of few rows with them (14 ms and 2 ms for 4096 x 4096 and one row)."""
-        assert isinstance(self.weight, QuantizedTensor)
-        if self._levels is None:
-            self._levels = self.weight.levels()
-        return self._levels
+    def pieces(self, largest_x: int) -> list[Tensor]:
+        """The weight's levels in float32, in the pieces of columns that `integer_product` takes
+        with inputs of magnitudes up to `largest_x`.
 
-    def largest_level(self) -> int:
-        """A bound for the levels' absolute values."""
-        assert isinstance(self.weight, QuantizedTensor)
-        zero = self.weight._zero
-        if isinstance(zero, Tensor):
-            zero = int(zero.abs().amax().item()) if zero.numel() else 0
-        return 128 + abs(zero)
+        They are kept: to make them anew takes longer than the product of few rows with them (14 ms
+        and 2 ms for 4096 x 4096 and one row).
+        """
+        if largest_x not in self._pieces:
+            weight: Any = self.weight
+            zero = weight._zero
+            if isinstance(zero, Tensor):
+                zero = int(zero.abs().amax().item()) if zero.numel() else 0
+            size = 2**24 // (largest_x * (128 + abs(zero)))
+            pieces = weight.levels().split(size, 1)
+            self._pieces[largest_x] = [piece.contiguous() for piece in pieces]
+        return self._pieces[largest_x]
 
     def scaled(self, scale: float) -> Any:
         """The product of an input's scale and the weight's: of one, or of each output."""
-        assert isinstance(self.weight, QuantizedTensor)
-        weights = self.weight._scale
+        weight: Any = self.weight
+        weights = weight._scale
         if isinstance(weights, Tensor):
             return (weights.to(float32) * single(scale)).to(float64)
         return single(single(weights) * single(scale))
@@ -138,7 +138,8 @@ def linear_dynamic(x: Tensor, packed: PackedLinear, reduce_range: bool = False) 
     elif rows.numel():
         scale, zero_point = choose_qparams_per_tensor(rows, reduce_range)
         levels = codes_of(rows, scale, zero_point, quint8).sub_(zero_point)
-        sums = integer_product(levels, packed.levels(), 255, packed.largest_level())
+        # Half of 255 codes, and one more where the largest number is rounded up.
+        sums = integer_product(levels, packed.pieces(128 if reduce_range else 255))
         # PyTorch multiplies and adds in one instruction, which rounds once: so does float64.
         result = sums.to(float64).mul_(packed.scaled(scale))
         if packed.bias is not None:
@@ -149,21 +150,19 @@ def linear_dynamic(x: Tensor, packed: PackedLinear, reduce_range: bool = False) 
     return result.reshape(*x.shape[:-1], packed.weight.shape[0])
 
 
-def integer_product(x: Tensor, w: Tensor, largest_x: int, largest_w: int) -> Tensor:
+def integer_product(x: Tensor, pieces: list[Tensor]) -> Tensor:
     """``x @ w.T`` of whole numbers in float32, exact until the result is rounded to float32.
 
     Whole numbers up to 2**24 are exact in float32, and so are sums of products that cannot get
-    larger, in any order: those of the first k columns, say, if k * largest_x * largest_w is at most
-    2**24. More columns are multiplied in such pieces, whose sums are added as int32. (Products of
-    integers by NumPy take up to a hundred times as long, float64 twice as long: 128 x 3072 by 3072
-    x 768 in 18 ms, 47 ms in float64.)
+    larger, in whichever order they are added. So `pieces` are parts of the columns of w for which
+    ``columns * largest_x * largest_w <= 2**24``, 1024 of them for codes of 7 and 8 bits; and the
+    products with them are added as int32. (Products of integers by NumPy take up to a hundred times
+    as long, float64 twice as long: 128 x 3072 by 3072 x 768 in 18 ms, 47 ms in float64.)
     """
-    columns = x.shape[1]
-    size = 2**24 // (largest_x * largest_w)
-    if columns <= size:
-        return plain_matmul(x, w.t())
-    pieces = [slice(start, start + size) for start in range(0, columns, size)]
-    total = zeros(x.shape[0], w.shape[0], dtype=int32, device=x.device)
-    for piece in pieces:
-        total += plain_matmul(x[:, piece], w[:, piece].t()).to(int32)
+    if len(pieces) == 1:
+        return plain_matmul(x, pieces[0].t())
+    parts = x.split(pieces[0].shape[1], 1)
+    total = zeros(x.shape[0], pieces[0].shape[0], dtype=int32, device=x.device)
+    for part, piece in zip(parts, pieces, strict=True):
+        total += plain_matmul(part, piece.t()).to(int32)
     return total.to(float32)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.quantized.linear import integer_product
+from tensorflow_lite_clone.quantized.linear import PackedLinear, integer_product
 from tests.ao.models import (
     LIBRARIES,
     device_of,
@@ -72,15 +72,19 @@ def test_float16_has_limits() -> None:
     assert found[0] == found[1]
 
 
-def test_products_of_integers_are_exact() -> None:
-    """The largest sums there can be, of codes without `reduce_range` and of weights' levels."""
+@pytest.mark.parametrize(("codes", "zero_point"), [(128, 0), (255, 0), (255, 127)])
+@pytest.mark.parametrize("columns", [1, 513, 514, 515, 1024, 1025, 4096])
+def test_products_of_integers_are_exact(columns: int, codes: int, zero_point: int) -> None:
+    """The largest sums there can be."""
     rng = np.random.default_rng(0)
-    for columns in (1, 513, 514, 515, 1032, 4096):
-        x = rng.integers(200, 256, (3, columns))
-        w = rng.integers(-128, -100, (4, columns))
-        arrays = [tlc.tensor(a.astype(np.float32)).to(DEVICE) for a in (x, w)]
-        found = integer_product(*arrays, 255, 128).cpu().numpy()
-        np.testing.assert_array_equal(found, (x @ w.T).astype(np.float32))
+    x = rng.integers(codes - 50, codes + 1, (3, columns))
+    w = rng.integers(-128, -100, (4, columns))
+    weight = tlc._make_per_tensor_quantized_tensor(tlc.tensor(w.astype(np.int8)), 1.0, zero_point)
+    pieces = PackedLinear(weight, None).to(DEVICE).pieces(codes)
+    assert (len(pieces) == 1) == (columns * codes * (128 + zero_point) <= 2**24)
+    found = integer_product(tlc.tensor(x.astype(np.float32)).to(DEVICE), pieces)
+    expected = (x @ (w - zero_point).T).astype(np.float32)
+    np.testing.assert_array_equal(found.cpu().numpy(), expected)
 
 
 RECURRENT: dict[str, dict[str, Any]] = {
