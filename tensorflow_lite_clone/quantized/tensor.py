@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
 from tensorflow_lite_clone._tensor_str import _tensor_str, with_suffixes
@@ -233,7 +234,7 @@ def _view(name: str, changes_shape: bool) -> Callable[..., QuantizedTensor]:
 
 
 for _name in ("shape", "ndim", "device", "is_cuda", "is_cpu", "is_meta"):
-    setattr(QuantizedTensor, _name, property(lambda self, name=_name: getattr(self._codes, name)))
+    setattr(QuantizedTensor, _name, property(attrgetter(f"_codes.{_name}")))
 for _name in (
     "size dim ndimension numel nelement stride storage_offset data_ptr element_size is_contiguous "
     "__len__"
