@@ -76,8 +76,8 @@ def choose_parameters(
     if single(scale) <= 2.0**-128:  # whose reciprocal is no float32
         scale = SCALE_OF_ZEROS
     if scale < SMALLEST_SCALE:
-        stretch = SMALLEST_SCALE / single(scale)
-        low, high = single(low * single(stretch)), single(high * single(stretch))
+        factor = SMALLEST_SCALE / single(scale)
+        low, high = single(low * single(factor)), single(high * single(factor))
         scale = SMALLEST_SCALE
         if not low or not high:
             end = single(SMALLEST_SCALE * (most - least))

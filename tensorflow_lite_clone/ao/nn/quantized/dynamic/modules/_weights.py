@@ -16,7 +16,7 @@ from tensorflow_lite_clone.tensor import Tensor
 Pack = Callable[[Tensor, Tensor | None], PackedLinear]
 
 
-def weight_packer(module: Module, expected: Collection[type[Module]]) -> tuple[DType, Pack]:
+def weight_packing(module: Module, expected: Collection[type[Module]]) -> tuple[DType, Pack]:
     """The dtype to which the weights of `module` are quantized, and the function that does it.
 
     Raises AssertionError for modules that are not of a class in `expected`, whose `qconfig` has no
@@ -25,10 +25,10 @@ def weight_packer(module: Module, expected: Collection[type[Module]]) -> tuple[D
     if type(module) not in expected:
         names = [kind.__name__ for kind in expected]
         raise AssertionError(f"from_float only works for one of {names}, got {type(module)}")
-    observer: Any = getattr(getattr(module, "qconfig", None), "weight", None)
-    if observer is None:
+    make_observer: Any = getattr(getattr(module, "qconfig", None), "weight", None)
+    if make_observer is None:
         raise AssertionError("Input float module must have qconfig defined")
-    dtype = observer().dtype
+    dtype = make_observer().dtype
     if dtype not in (qint8, float16):
         raise AssertionError(
             "The only supported dtypes for dynamic quantization are torch.qint8 and "
@@ -39,9 +39,9 @@ def weight_packer(module: Module, expected: Collection[type[Module]]) -> tuple[D
         numbers = weight.detach().float()
         if dtype is float16:
             return PackedLinear(numbers, bias)
-        watching = observer()
-        watching(numbers)
-        return PackedLinear(quantize_weight(numbers, watching), bias)
+        observer = make_observer()
+        observer(numbers)
+        return PackedLinear(quantize_weight(numbers, observer), bias)
 
     return dtype, pack
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorflow_lite_clone.ao.nn.quantized.dynamic.modules._weights import weight_packer
+from tensorflow_lite_clone.ao.nn.quantized.dynamic.modules._weights import weight_packing
 from tensorflow_lite_clone.ao.nn.quantized.modules.linear import LinearPackedParams
 from tensorflow_lite_clone.core.dtypes import DType, float16, qint8
 from tensorflow_lite_clone.nn.modules import linear
@@ -91,7 +91,7 @@ qscheme=torch.per_tensor_affine)
         AssertionError for other modules and for dtypes other than qint8 and float16.
         """
         kinds = linear.Linear, linear.NonDynamicallyQuantizableLinear
-        dtype, pack = weight_packer(mod, kinds)
+        dtype, pack = weight_packing(mod, kinds)
         made = cls(mod.in_features, mod.out_features, dtype=dtype)
         made._packed_params._packed_params = pack(mod.weight, mod.bias)
         return made

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from tensorflow_lite_clone.ao.nn.quantized.dynamic.modules._weights import (
     expect_biases,
-    weight_packer,
+    weight_packing,
 )
 from tensorflow_lite_clone.core.dtypes import DType, qint8
 from tensorflow_lite_clone.nn.modules import rnn
@@ -28,7 +28,7 @@ from tensorflow_lite_clone.quantized.recurrent import (
 from tensorflow_lite_clone.tensor import Tensor
 
 
-def _drawn(rows: int, columns: int, scale: float, dtype: DType) -> PackedLinear:
+def _random(rows: int, columns: int, scale: float, dtype: DType) -> PackedLinear:
     """A map of random numbers, for a module whose weights follow."""
     weight: Any = empty(rows, columns).normal_()
     if dtype is qint8:
@@ -95,7 +95,7 @@ class RNNBase(Module):
         for layer in range(num_layers):
             size = hidden_size * directions if layer else input_size
             for _ in range(directions):
-                maps = _drawn(rows, size, 0.1, dtype), _drawn(rows, hidden_size, 0.1, dtype)
+                maps = _random(rows, size, 0.1, dtype), _random(rows, hidden_size, 0.1, dtype)
                 cells.append(PackedParameter(CellParameters(*maps)))
         self._all_weight_values = ModuleList(cells)
 
@@ -194,7 +194,7 @@ class RNNBase(Module):
         AssertionError for other modules, dtypes other than qint8 and float16, and without biases;
         NotImplementedError for projected states.
         """
-        dtype, pack = weight_packer(mod, (rnn.LSTM, rnn.GRU))
+        dtype, pack = weight_packing(mod, (rnn.LSTM, rnn.GRU))
         expect_biases(mod)
         if mod.proj_size:
             raise NotImplementedError("an LSTM with proj_size is not quantized")
@@ -248,8 +248,8 @@ class RNNCellBase(Module):
         self.input_size, self.hidden_size = input_size, hidden_size
         self.bias, self.weight_dtype = bias, dtype
         rows = num_chunks * hidden_size
-        self._packed_weight_ih = _drawn(rows, input_size, 1.0, dtype)
-        self._packed_weight_hh = _drawn(rows, hidden_size, 1.0, dtype)
+        self._packed_weight_ih = _random(rows, input_size, 1.0, dtype)
+        self._packed_weight_hh = _random(rows, hidden_size, 1.0, dtype)
 
     def _get_name(self) -> str:
         return f"DynamicQuantized{type(self).__name__}"
@@ -325,7 +325,7 @@ class RNNCellBase(Module):
         AssertionError for other modules, dtypes other than qint8 and float16, and without biases.
         """
         kinds = rnn.LSTMCell, rnn.GRUCell, rnn.RNNCell
-        dtype, pack = weight_packer(mod, kinds)
+        dtype, pack = weight_packing(mod, kinds)
         expect_biases(mod)
         options = {"nonlinearity": mod.nonlinearity} if type(mod) is rnn.RNNCell else {}
         made = cls(mod.input_size, mod.hidden_size, mod.bias, dtype=dtype, **options)
