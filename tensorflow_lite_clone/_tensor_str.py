@@ -229,13 +229,17 @@ def _contents(
     return _layout(iter(texts), shape, indent, width, summarised)
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Close the parenthesis behind `suffixes`, each on a new line where it does not fit."""
+def with_suffixes(text: str, suffixes: list[str], indent: int, breaks: bool = False) -> str:
+    """Close the parenthesis behind `suffixes`, each on a new line where it does not fit.
+
+    The first one is on a new line in any case if it `breaks`.
+    """
     parts = [text]
     # Room for the comma and the space before the first suffix is counted twice, as in PyTorch.
     column = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
-        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if breaks or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            breaks = False
             parts.append(",\n" + " " * indent + suffix)
             column = indent + len(suffix)
         else:
@@ -302,7 +306,7 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(f"{prefix}({text}", suffixes, indent)
+    return with_suffixes(f"{prefix}({text}", suffixes, indent)
 
 
 # ---------------------------------------------------------------------------- the Tensor's methods
