@@ -312,7 +312,8 @@ def format_tensor(
 # ---------------------------------------------------------------------------- the Tensor's methods
 
 
-def _grad_fn_name(tensor: Tensor) -> str | None:
+def grad_fn_name(tensor: Tensor) -> str | None:
+    """What `repr` calls the function that made a tensor; None for a leaf."""
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view whose history an in-place write has made meaningless
@@ -337,7 +338,7 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
         dtype=tensor.dtype,
         device=tensor.device,
         requires_grad=tensor.requires_grad,
-        grad_fn=_grad_fn_name(tensor),
+        grad_fn=grad_fn_name(tensor),
         prefix="tensor" if plain else kind.__name__,
         contents=tensor_contents,
         fetch=storage.backend.numbers,

@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self
 
-from tensorflow_lite_clone._tensor_str import format_tensor, with_suffixes
+from tensorflow_lite_clone._tensor_str import format_tensor, grad_fn_name, with_suffixes
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import (
@@ -153,6 +153,10 @@ class SparseBase(Tensor):
         """The number of elements, zeros included."""
         return self._size.numel()
 
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether the values lie in page-locked memory."""
+        return self._elements.is_pinned(device)
+
     def element_size(self) -> int:
         """The bytes of one element."""
         return self.dtype.itemsize
@@ -185,7 +189,7 @@ class SparseBase(Tensor):
         facts += [] if self.dtype in evident else [f"dtype={self.dtype}"]
         facts.append(f"layout={self.layout}")
         if self.grad_fn is not None:
-            facts.append(f"grad_fn=<{type(self.grad_fn).__name__}>")
+            facts.append(f"grad_fn=<{grad_fn_name(self._elements)}>")
         elif self.requires_grad:
             facts.append("requires_grad=True")
         start = "tensor("
@@ -203,11 +207,15 @@ class SparseBase(Tensor):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Another device or dtype, in the forms of ``Tensor.to``."""
-        device, dtype, _, copied = parse_to(*args, **kwargs)
+        device, dtype, copied, _ = parse_to(*args, **kwargs)
         if not copied and device in (None, self.device) and dtype in (None, self.dtype):
             return self
         index = tuple([part.to(device or part.device, copy=copied) for part in self._index])
         return self._beside(index, self._elements.to(device, dtype, copy=copied))
+
+    def type_as(self, other: Tensor) -> Self:
+        """This tensor with the dtype of another, on its device."""
+        return self.to(other.device, other.dtype)
 
     def cpu(self) -> Self:
         """On the CPU."""

@@ -170,7 +170,7 @@ def mul(input: Any, other: Any) -> CompressedTensor:
             f"{list(other.shape)}"
         )
     product = arithmetic.mul(input._coordinates().coalesce(), other._coordinates().coalesce())
-    return _back(product, input)
+    return compress(product, input.layout, input._blocksize, input._batch)
 
 
 @compressed.function("mul_", "multiply_", "__imul__")

@@ -124,9 +124,17 @@ def _estimated(compressed: Tensor, plain: Tensor, values: Tensor, layout: Layout
 
 
 def validate(
-    compressed: Tensor, plain: Tensor, values: Tensor, size: tuple, layout: Layout
+    compressed: Tensor,
+    plain: Tensor,
+    values: Tensor,
+    size: tuple,
+    layout: Layout,
+    ordered: bool = True,
 ) -> None:
-    """RuntimeError for indices and values that are no tensor of `size` in `layout`."""
+    """RuntimeError for indices and values that are no tensor of `size` in `layout`.
+
+    Without `ordered` the elements of a row may be in any order, and come twice.
+    """
     columns, blocks = layout in COLUMNS, 2 * (layout in BLOCKS)
     starts, others = INDEX_NAMES[columns]
     batch = compressed.ndim - 1
@@ -192,14 +200,14 @@ def validate(
         f"{starts} and {others} dtype must be Int or Long, but got {first.short_name}",
     )
     if not compressed.is_meta:
-        _validate_indices(compressed, plain, lines, ends, count, kinds, starts, others)
+        _validate_indices(compressed, plain, ends, count, kinds, starts, others, ordered)
 
 
 def _validate_indices(
-    compressed: Tensor, plain: Tensor, lines: int, ends: int, count: int,
-    kinds: tuple[str, str], starts: str, others: str,
+    compressed: Tensor, plain: Tensor, ends: int, count: int,
+    kinds: tuple[str, str], starts: str, others: str, ordered: bool,
 ) -> None:  # fmt: skip
-    """RuntimeError for indices that are not those of `lines` rows, in order and each there once."""
+    """RuntimeError for indices that are not those of rows, in order and each there once."""
 
     def expect(condition: Tensor, message: str) -> None:
         if not bool(condition.all()):
@@ -209,11 +217,12 @@ def _validate_indices(
     expect(compressed[..., 0] == 0, f"{starts}[..., 0] == 0")
     expect(compressed[..., -1] == count, f"{starts}[..., -1] == nnz")
     steps = compressed[..., 1:] - compressed[..., :-1]
+    most = ends if ordered else count
     expect(
-        (steps >= 0) & (steps <= ends),
+        (steps >= 0) & (steps <= most),
         f"0 <= {starts}[..., 1:] - {starts}[..., :-1] <= {kinds[1]}",
     )
-    if count > 1:
+    if ordered and count > 1:
         # An element that is not the first of its row comes behind the one before.
         places = constructors.zeros_like(plain)
         firsts = compressed[..., :-1].to(int64).clamp(max=count - 1)

@@ -150,6 +150,20 @@ def empty(name: str, size: Any, layout: Layout, dtype: DType, device: Any) -> Sp
     return CompressedTensor(layout, bounds, plain, elements.reshape(*batch, 0), size)
 
 
+def _new_empty(
+    self: SparseBase, *size: Any, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False, **_: Any,
+) -> SparseBase:  # fmt: skip
+    """A tensor without elements, in this one's layout."""
+    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    found = empty("zeros", shape, self.layout, dtype or self.dtype, device or self.device)
+    return found.requires_grad_(requires_grad)
+
+
+for _register in (coordinates, compressed):
+    _register.method("new_zeros", "new_empty")(_new_empty)
+
+
 def _convert_indices_from_coo_to_csr(
     input: Tensor, size: int, *, out_int32: bool = False
 ) -> Tensor:

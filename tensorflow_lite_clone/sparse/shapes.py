@@ -320,17 +320,7 @@ def _like(input: SparseTensor, *, dtype: Any = None, device: Any = None) -> Spar
     return _empty(input._size, input.sparse_dim(), dtype or input.dtype, device or input.device)
 
 
-def _new(
-    self: SparseTensor, *size: Any, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False, **_: Any,
-) -> SparseTensor:  # fmt: skip
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    made = _empty(shape, len(shape), dtype or self.dtype, device or self.device)
-    return made.requires_grad_(requires_grad)
-
-
 SparseTensor.functions |= {"zeros_like": _like, "empty_like": _like}
-method("new_zeros", "new_empty")(_new)
 
 
 @method("new_tensor")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import strided
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create.constructors import as_tensor
@@ -175,12 +176,15 @@ def _allowed(tolerance: float, exact: bool) -> str:
 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
+    dense = actual.layout is strided and expected.layout is strided
     attributes: dict[str, tuple[Any, Any]] = {
         "shape": (actual.shape, expected.shape),
+        "layout": (actual.layout, expected.layout),
         "device": (actual.device, expected.device),
         "dtype": (actual.dtype, expected.dtype),
-        "stride()": (actual.stride(), expected.stride()),
     }
+    if dense:
+        attributes["stride()"] = actual.stride(), expected.stride()
     for name, (ours, theirs) in attributes.items():
         if options.switches.get(f"check_{name.removesuffix('()')}", True) and ours != theirs:
             raise _Mismatch(f"The values for attribute '{name}' do not match: {ours} != {theirs}.")
@@ -193,15 +197,49 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     if actual.dtype is not expected.dtype:
         dtype = promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(dtype), expected.to(dtype)
+    if dense:
+        _compare_values("Tensor-likes", actual, expected, rtol, atol, options)
+    elif actual.layout is expected.layout:
+        _compare_parts(actual, expected, rtol, atol, options)
+    else:
+        dense_ones = actual.to_dense(), expected.to_dense()
+        _compare_values("Tensor-likes", *dense_ones, rtol, atol, options)
+
+
+def _compare_parts(
+    actual: Any, expected: Any, rtol: float, atol: float, options: _Options
+) -> None:
+    """The indices, which are to be equal, and the values of two sparse tensors in one layout."""
+    kind = f"Sparse {actual.layout.name.removeprefix('sparse_').upper()}"
+    if actual.is_sparse and actual.is_coalesced() is not expected.is_coalesced():
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        raise _Mismatch(
+            f"The number of specified values in {kind.replace('S', 's', 1)} tensors does not "
+            f"match: {actual._nnz()} != {expected._nnz()}"
+        )
+    names = actual._index_names
+    for name, ours, theirs in zip(names, actual._index, expected._index, strict=True):
+        _compare_values(f"{kind} {name}", ours, theirs, 0, 0, options)
+    values = actual._elements, expected._elements
+    _compare_values(f"{kind} values", *values, rtol, atol, options)
+
+
+def _compare_values(
+    what: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, options: _Options
+) -> None:
+    """Dense tensors, which a message calls `what`, element by element."""
     matches = actual.isclose(expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if bool(matches.all()):
         return
     if not actual.ndim:
         _compare_scalars(actual.item(), expected.item(), rtol, atol, options.equal_nan)
-    raise _Mismatch(_account(actual, expected, matches, rtol, atol))
+    raise _Mismatch(_account(what, actual, expected, matches, rtol, atol))
 
 
-def _account(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
+def _account(
+    what: str, actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float
+) -> str:
     """How many elements differ, and where most."""
     exact = rtol == 0 and atol == 0
     wrong, total = matches.numel() - int(matches.sum()), matches.numel()
@@ -210,7 +248,7 @@ def _account(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, ato
     distance = (actual - expected).abs().masked_fill(matches, 0)
     relative = (distance / expected.abs()).masked_fill(matches, 0)
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+        f"{what} are not {'equal' if exact else 'close'}!\n",
         f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
     ]
     for name, values, tolerance in (
@@ -257,6 +295,7 @@ def assert_close(
         allow_subclasses=allow_subclasses,
         check_device=check_device,
         check_dtype=check_dtype,
+        check_layout=check_layout,
         check_stride=check_stride,
     )
     problem: _Mismatch | None = None
