@@ -104,6 +104,7 @@ def reduced(a: Tensor, x: Tensor, reduce: str) -> Tensor:
     `a` is a matrix in CSR, (n, k), and `x` a dense one, (k, m); rows without elements give zeros.
     The gradient of a maximum goes to the first element that has it. RuntimeError for others.
     """
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
     if not a.is_sparse_csr:
