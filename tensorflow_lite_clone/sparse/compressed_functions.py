@@ -185,9 +185,14 @@ def mul_(input: Tensor, other: Any) -> Tensor:
 
 
 @compressed.function("sparse_mask")
-def sparse_mask(input: CompressedTensor, mask: Any) -> Any:
-    """The elements at the places of `mask`, zeros where there are none."""
-    return shapes.sparse_mask(input._coordinates(), mask)
+def sparse_mask(input: CompressedTensor, mask: Any) -> CompressedTensor:
+    """The elements that are at places of `mask`, which is in the same layout; see `mul`."""
+    if mask.layout is not input.layout:
+        raise RuntimeError(
+            f"sparse_mask: expected a mask in {input.layout.short_name}, not in "
+            f"{mask.layout.short_name}"
+        )
+    return mul(input, mask._with(mask._elements.new_ones(mask._elements.shape, dtype=input.dtype)))
 
 
 # -- matrix products ------------------------------------------------------------------------------

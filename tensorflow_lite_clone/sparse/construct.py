@@ -168,6 +168,12 @@ def validate(
             f"tensor shape[{batch + axis}] (={length}) must be divisible with blocksize[{axis}] "
             f"(={step}) as defined by values shape",
         )
+    shapes = [list(part.shape[:batch]) for part in (compressed, plain, values)]
+    expect(
+        all([shape == list(size[:batch]) for shape in shapes]),
+        f"all batch dimensions of {starts} (={shapes[0]}), {others} (={shapes[1]}), and values "
+        f"(={shapes[2]}) must be equal to tensor batch dimensions (={list(size[:batch])})",
+    )
     counts = [length // step for length, step in zip(size[batch:], block, strict=False)]
     lines, ends = reversed(counts) if columns else counts
     kinds = ("ncols", "nrows") if columns else ("nrows", "ncols")
@@ -182,12 +188,6 @@ def validate(
         plain.shape[-1] == count,
         f"{others}.shape[-1] must be equal to nnz (={count}) as defined by "
         f"values.shape[{batch}], but got {plain.shape[-1]}",
-    )
-    shapes = [list(part.shape[:batch]) for part in (compressed, plain, values)]
-    expect(
-        all([shape == list(size[:batch]) for shape in shapes]),
-        f"all batch dimensions of {starts} (={shapes[0]}), {others} (={shapes[1]}), and values "
-        f"(={shapes[2]}) must be equal to tensor batch dimensions (={list(size[:batch])})",
     )
     first, second = compressed.dtype, plain.dtype
     expect(

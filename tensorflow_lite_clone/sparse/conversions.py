@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, sparse_csr
 from tensorflow_lite_clone.core.dtypes import DType, int32, int64
+from tensorflow_lite_clone.core.signature import is_int
 from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.create import constructors
 from tensorflow_lite_clone.ops.create.progressions import arange
@@ -57,7 +58,8 @@ def _blocksize(input: Tensor, source: str, layout: Layout, blocksize: Any, batch
             f"{source}_to_sparse: conversion from {input.layout.short_name} to {layout.short_name} "
             "without blocksize argument given is not supported"
         )
-    (rows, columns), (height, width) = input.shape[batch : batch + 2], blocksize
+    height, width = (blocksize, blocksize) if is_int(blocksize) else blocksize
+    rows, columns = input.shape[batch : batch + 2]
     if height < 1 or width < 1 or rows % height or columns % width:
         raise RuntimeError(
             f"{source}_to_{layout.name}: tensor sparse size ({rows},{columns}) must be divisible "

@@ -146,13 +146,13 @@ def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
 @public("method")
 def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """The tensor in compressed rows of blocks of ``(height, width)``; see `to_sparse`."""
-    return self.to_sparse(layout=sparse_bsr, blocksize=tuple(blocksize), dense_dim=dense_dim)
+    return self.to_sparse(layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
 
 
 @public("method")
 def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
     """The tensor in compressed columns of blocks of ``(height, width)``; see `to_sparse`."""
-    return self.to_sparse(layout=sparse_bsc, blocksize=tuple(blocksize), dense_dim=dense_dim)
+    return self.to_sparse(layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
 @public("method")

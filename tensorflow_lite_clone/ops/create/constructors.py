@@ -141,7 +141,7 @@ def _sparse(
 ) -> Tensor:
     """An empty sparse tensor, all of whose dimensions are sparse."""
     if value:
-        raise NotImplementedError(f"{name}() makes dense tensors: a sparse one is mostly zeros")
+        raise NotImplementedError(f"{name}() makes dense tensors: one in {layout} is mostly zeros")
     dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
     made: Tensor = late_bound.empty_sparse(name, size, layout, dtype, device)
     return made.requires_grad_(requires_grad)
