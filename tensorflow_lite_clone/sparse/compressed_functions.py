@@ -324,9 +324,7 @@ def total(
             f"two dimensions, but got layout {input.layout.short_name} of {input.ndim}"
         )
     if not keepdim:
-        raise RuntimeError(
-            "reduction operations on CSR tensors with keepdim=False is unsupported"
-        )
+        raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     axes = {normalize_dim(axis, 2) for axis in ([dim] if is_int(dim) else dim)} or {0, 1}
     x = input._coordinates()
     places = x._places.clone()
@@ -359,9 +357,7 @@ def zeros_like(
 
 
 def _alike(name: str) -> Any:
-    def like(
-        input: CompressedTensor, *, dtype: Any = None, device: Any = None
-    ) -> CompressedTensor:
+    def like(input: CompressedTensor, *, dtype: Any = None, device: Any = None) -> CompressedTensor:
         return input.detach().to(device, dtype, copy=True).fill_(name == "ones_like")
 
     like.__name__ = name

@@ -200,4 +200,3 @@ def _convert_indices_from_csr_to_coo(
     *batch, row, column = places._places
     found = stack([*batch, *((column, row) if transpose else (row, column))])
     return found.to(int32 if out_int32 else int64)
-

@@ -119,9 +119,10 @@ def _located(problem: _Mismatch, place: tuple) -> _Mismatch:
 
 def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], None]:
     """The check for one pair of leaves; TypeError for what is neither tensor nor number."""
-    alike = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    kinds = [Tensor if _is_sparse(x) else type(x) for x in (actual, expected)]
+    alike = issubclass(*kinds) or issubclass(*kinds[::-1])
     if not options.subclasses:
-        alike = type(actual) is type(expected)
+        alike = kinds[0] is kinds[1]
     if alike and (isinstance(actual, Tensor) or hasattr(type(actual), "__array_interface__")):
         ours, theirs = [x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected)]
         return lambda: _compare_tensors(ours, theirs, options)
@@ -137,6 +138,10 @@ def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], N
         f"{type(expected)}.",
         TypeError,
     )
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is not strided
 
 
 def _compare_identity(what: str, actual: Any, expected: Any) -> None:
@@ -194,9 +199,6 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     actual, expected = actual.detach(), expected.detach()
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
-    if actual.dtype is not expected.dtype:
-        dtype = promote_types(actual.dtype, expected.dtype)
-        actual, expected = actual.to(dtype), expected.to(dtype)
     if dense:
         _compare_values("Tensor-likes", actual, expected, rtol, atol, options)
     elif actual.layout is expected.layout:
@@ -206,9 +208,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
         _compare_values("Tensor-likes", *dense_ones, rtol, atol, options)
 
 
-def _compare_parts(
-    actual: Any, expected: Any, rtol: float, atol: float, options: _Options
-) -> None:
+def _compare_parts(actual: Any, expected: Any, rtol: float, atol: float, options: _Options) -> None:
     """The indices, which are to be equal, and the values of two sparse tensors in one layout."""
     kind = f"Sparse {actual.layout.name.removeprefix('sparse_').upper()}"
     if actual.is_sparse and actual.is_coalesced() is not expected.is_coalesced():
@@ -229,6 +229,9 @@ def _compare_values(
     what: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, options: _Options
 ) -> None:
     """Dense tensors, which a message calls `what`, element by element."""
+    if actual.dtype is not expected.dtype:
+        dtype = promote_types(actual.dtype, expected.dtype)
+        actual, expected = actual.to(dtype), expected.to(dtype)
     matches = actual.isclose(expected, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if bool(matches.all()):
         return
