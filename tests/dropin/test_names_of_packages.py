@@ -148,7 +148,7 @@ def test_layouts_to_compare_with(name):
         with pytest.raises(NotImplementedError, match=name):
             make(*((2,), 1)[: 1 + (make is tlc.full)], layout=getattr(tlc, name))
     for lib in (tlc, torch):
-        with pytest.raises(RuntimeError, match="sparse compressed"):
+        with pytest.raises(RuntimeError):
             lib.zeros_like(lib.ones(2), layout=getattr(lib, name))
 
 
