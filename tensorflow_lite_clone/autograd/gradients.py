@@ -105,7 +105,8 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge: Edge | None = current_edge(value if value.layout is strided else value._elements)
+    holder: Any = value  # the graph of a sparse tensor is that of its values
+    edge: Edge | None = current_edge(value if value.layout is strided else holder._elements)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
