@@ -320,7 +320,8 @@ def test_checks_are_switched() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "A, A.clone()", "A, A * 2", "A, A + 1e-9 * A", "A, Z", "A, A.double()", "A, B", "C, C", "D, D",
+        "A, A.clone()", "A, A * 2", "A, A + 1e-9 * A", "A, Z", "A, A.double()", "A, B", "C, C",
+        "D, D",
         "M, M * 2", "I, A", "O, O", "O, O * 2", "A, A.to_sparse_csc()", "O, B.to_sparse()", "A, O",
         "B, lib.eye(3, 4).flip(1).to_sparse_csr()",
     ],
