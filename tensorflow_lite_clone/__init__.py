@@ -95,8 +95,20 @@ _AUTOCAST = tuple(
     "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
     "set_autocast_gpu_dtype".split()
 )
-#: Names of the face that live in `sparse`, and their names there.
-_SPARSE = {"dsmm": "mm", "sparse_coo_tensor": "sparse_coo_tensor", "spmm": "mm"}
+#: Names of the face that live in `sparse`, and where they are there.
+_SPARSE = {
+    "dsmm": ("sparse", "mm"),
+    "spmm": ("sparse", "mm"),
+    "sparse_coo_tensor": ("sparse", "sparse_coo_tensor"),
+    **{
+        f"sparse_{kind}_tensor": ("sparse.construct", f"sparse_{kind}_tensor")
+        for kind in ("bsc", "bsr", "compressed", "csc", "csr")
+    },
+    **{
+        name: ("sparse.conversions", name)
+        for name in ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo")
+    },
+}
 #: Names of the face that live in `quantized`.
 _QUANTIZED = tuple(
     "ScriptObject _choose_qparams_per_tensor _empty_affine_quantized "
@@ -133,9 +145,9 @@ for _declared, _room, _name in (
     (_late_bound.array_namespace, "array_api", "_namespace"),
     (_late_bound.compile, "compiler", "compile"),
     (_late_bound.vmap, "func", "vmap"),
-    (_late_bound.sparse_coo_tensor, "sparse", "sparse_coo_tensor"),
+    (_late_bound.empty_sparse, "sparse.conversions", "empty"),
     (_late_bound.sparse_tensor, "sparse", "SparseTensor"),
-    (_late_bound.to_sparse, "sparse", "from_dense"),
+    (_late_bound.to_sparse, "sparse.conversions", "from_dense"),
     (_late_bound.compile_kernel, "backends.cupy.kernel", "Instance"),
     (_late_bound.launch_step, "backends.cupy.tensor_lists", "launch_step"),
 ):
@@ -169,7 +181,8 @@ def __getattr__(name: str) -> Any:
     if name in ("ScriptFunction", "ScriptModule"):
         return getattr(_import_module(f"{__name__}.jit"), name)
     if name in _SPARSE:
-        return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
+        room, attribute = _SPARSE[name]
+        return getattr(_import_module(f"{__name__}.{room}"), attribute)
     if name in _QUANTIZED:
         return getattr(_import_module(f"{__name__}.quantized"), name)
     if name in _AUTOCAST:

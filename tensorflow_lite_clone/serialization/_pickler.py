@@ -22,6 +22,7 @@ from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
 from tensorflow_lite_clone.serialization._names import name_of
 from tensorflow_lite_clone.serialization._storages import Collected, Reference
+from tensorflow_lite_clone.sparse.base import SparseBase
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
@@ -114,8 +115,12 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         if not state:
             return make, pieces
         return _rebuild.rebuild_from_type, (make, Tensor, pieces, state)
-    if isinstance(tensor, SparseTensor):
-        parts = tensor._indices(), tensor._values().detach(), tensor.size(), tensor.is_coalesced()
+    if isinstance(tensor, SparseBase):
+        if isinstance(tensor, SparseTensor):
+            values: tuple = tensor._elements.detach(), tensor.size(), tensor.is_coalesced()
+        else:  # whose values say whether they require a gradient
+            values = tensor._elements, tensor.size()
+        parts = *tensor._index, *values
         pieces = tensor.layout, parts
         if not state:
             return _rebuild.rebuild_sparse_tensor, pieces
@@ -124,7 +129,7 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
     if storage.backend.dispatches:
         make: Any = _rebuild.rebuild_wrapper_subclass
         shown = tuple(tensor.shape), tensor.stride(), 0, tensor.layout, tensor.device
-        values: tuple = type(tensor), tensor.dtype, *shown, tensor.requires_grad
+        values = type(tensor), tensor.dtype, *shown, tensor.requires_grad
     elif not storage.backend.has_values:
         make = _rebuild.rebuild_meta_tensor
         values = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad

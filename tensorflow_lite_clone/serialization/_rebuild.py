@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.device import COMPRESSED, Layout, sparse_coo, strided
 from tensorflow_lite_clone.core.dtypes import DType, float64, int64
 from tensorflow_lite_clone.core.qscheme import per_channel_affine, per_tensor_affine
 from tensorflow_lite_clone.core.shape import Size
@@ -20,6 +20,9 @@ from tensorflow_lite_clone.ops.properties import _OWN, _set_attributes
 from tensorflow_lite_clone.quantized.quantize import quantized_dtype
 from tensorflow_lite_clone.quantized.tensor import QuantizedTensor
 from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
+from tensorflow_lite_clone.sparse import construct
+from tensorflow_lite_clone.sparse.base import SparseBase
+from tensorflow_lite_clone.sparse.compressed import CompressedTensor
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -169,15 +172,16 @@ def rebuild_meta_tensor(dtype: DType, size: Any, stride: Any, requires_grad: boo
 
 
 @spreading
-def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
-    """A sparse tensor of its indices, values and size, and whether it is coalesced."""
+def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseBase:
+    """A sparse tensor of its indices, values and size, and of one in coordinates whether it is
+    coalesced."""
+    if layout in COMPRESSED:
+        return _rebuild_compressed(layout, *data)
     if layout is not sparse_coo:
-        raise ValueError(f"expected the layout {sparse_coo}, not {layout}")
+        raise ValueError(f"expected the layout of a sparse tensor, not {layout}")
     indices, values, size, coalesced = data if len(data) == 4 else (*data, False)
     shape = whole_numbers("sizes", size)
-    for part in (indices, values):
-        if not isinstance(part, Tensor) or part.layout is not strided:
-            raise TypeError("a sparse tensor needs strided indices and values")
+    _expect_strided(indices, values)
     tensor = SparseTensor(indices, values.detach(), Size(shape), bool(coalesced))
     known = (
         indices.dtype is int64
@@ -192,6 +196,27 @@ def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
     if not tensor.is_meta and not _when_filled([indices], lambda: _expect_inside(tensor)):
         _expect_inside(tensor)
     return tensor
+
+
+def _expect_strided(*parts: Any) -> None:
+    for part in parts:
+        if not isinstance(part, Tensor) or part.layout is not strided:
+            raise TypeError("a sparse tensor needs strided indices and values")
+
+
+def _rebuild_compressed(
+    layout: Layout, compressed: Any, plain: Any, values: Any, size: Any
+) -> CompressedTensor:
+    """A tensor in compressed rows or columns; RuntimeError for indices outside of the size."""
+    shape = whole_numbers("sizes", size)
+    _expect_strided(compressed, plain, values)
+
+    def check() -> None:
+        construct.validate(compressed, plain, values, shape, layout, ordered=False)
+
+    if not _when_filled([compressed, plain], check):
+        check()
+    return CompressedTensor(layout, compressed, plain, values, shape)
 
 
 def _expect_inside(tensor: SparseTensor) -> None:
@@ -234,7 +259,7 @@ def rebuild_quantized_tensor(
 @spreading
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
     """A Parameter over `data`; quantized it is no other than `data`, and none is sparse here."""
-    if isinstance(data, SparseTensor):
+    if isinstance(data, SparseBase):
         return Foreign("a sparse parameter")
     if isinstance(data, QuantizedTensor):
         return data
@@ -324,7 +349,7 @@ def attribute_names(state: Any) -> list[str]:
     return list(state)
 
 
-_LAYOUTS = {repr(layout): layout for layout in (strided, sparse_coo)}
+_LAYOUTS = {repr(layout): layout for layout in (strided, sparse_coo, *COMPRESSED)}
 
 
 def layout(name: str) -> Layout | Foreign:

@@ -22,9 +22,6 @@ def four_bits():
 
 KINDS = {
     "four bits": (four_bits, "a quantized tensor"),
-    "csr": (lambda: torch.eye(2).to_sparse_csr(), "a tensor in the layout torch.sparse_csr"),
-    "csc": (lambda: torch.eye(2).to_sparse_csc(), "a tensor in the layout torch.sparse_csc"),
-    "bsr": (lambda: torch.eye(2).to_sparse_bsr(1), "a tensor in the layout torch.sparse_bsr"),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(2)]), "a nested tensor"),
     "complex32": (lambda: torch.ones(2, dtype=torch.complex32), "of the dtype torch.complex32"),
     "dtype": (lambda: torch.complex32, "of the dtype torch.complex32"),
