@@ -12,8 +12,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.vision import models
-from tests.vision.test_ops import slow_nms
+from tensorflow_lite_clone.vision import models, ops
 from tests.vision.zoo import (
     array,
     assert_same_gradients,
@@ -24,7 +23,6 @@ from tests.vision.zoo import (
     same,
     tensor,
     twins,
-    untouched_memory,
 )
 
 pytestmark = needs_torchvision
@@ -37,8 +35,7 @@ def operators() -> Iterator[None]:
     """torchvision's own may not load: `nms` has no other form, `roi_align` one to be compiled."""
 
     def nms(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
-        kept = slow_nms(boxes.detach().numpy(), scores.detach().numpy(), threshold)
-        return torch.tensor(kept, dtype=torch.int64)
+        return torch.from_numpy(array(ops.nms(tensor(boxes), tensor(scores), threshold)))
 
     boxes = oracle().ops.boxes
     module: Any = sys.modules[boxes.__name__.replace("boxes", "roi_align")]
@@ -131,11 +128,48 @@ def keypoint_rcnn(m: Any) -> Any:
     return rcnn(m, "KeypointRCNN", keypoint_head=head, keypoint_predictor=predictor)
 
 
+def retina_v2(m: Any) -> Any:
+    norm = lambda width: m.nn.GroupNorm(2, width)  # noqa: E731
+    head = m.models.detection.retinanet.RetinaNetHead(8, 2, 3, norm)
+    head.regression_head._loss_type = "giou"
+    return m.models.detection.RetinaNet(
+        pyramid(m), 3, 48, 80, anchor_generator=anchors(m), head=head, score_thresh=0.008
+    )
+
+
+def ssd(m: Any) -> Any:
+    parts = m.models.detection.ssd
+    boxes = m.models.detection.anchor_utils.DefaultBoxGenerator([[2], [2, 3]])
+    head = parts.SSDHead([8, 8], boxes.num_anchors_per_location(), 3)
+    return parts.SSD(
+        pyramid(m), boxes, (64, 48), 3, head=head, topk_candidates=20, detections_per_img=8
+    )
+
+
+def ssdlite(m: Any) -> Any:
+    norm = m.nn.BatchNorm2d
+    parts = m.models.detection.ssdlite
+    boxes = m.models.detection.anchor_utils.DefaultBoxGenerator([[2], [2]], steps=[4, 8])
+    head = parts.SSDLiteHead([8, 8], boxes.num_anchors_per_location(), 3, norm)
+    return m.models.detection.ssd.SSD(pyramid(m), boxes, (64, 64), 3, head=head)
+
+
 SMALL: dict[str, Callable[[Any], Any]] = {
     "faster": lambda m: rcnn(m, "FasterRCNN"),
     "mask": mask_rcnn,
     "keypoint": keypoint_rcnn,
-}
+    "retina": lambda m: m.models.detection.RetinaNet(
+        pyramid(m), 3, min_size=48, max_size=80, anchor_generator=anchors(m), score_thresh=0.008,
+        topk_candidates=30, detections_per_img=8,
+    ),
+    "retina_v2": retina_v2,
+    "ssd": ssd,
+    "ssdlite": ssdlite,
+    "fcos": lambda m: m.models.detection.FCOS(
+        pyramid(m, 32), 3, min_size=48, max_size=80, anchor_generator=anchors(m, (1.0,)),
+        score_thresh=0.06, topk_candidates=20, detections_per_img=8,
+    ),
+}  # fmt: skip
 
 
 def pictures() -> tuple[list[torch.Tensor], list[dict[str, torch.Tensor]]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.autograd.mode import no_grad

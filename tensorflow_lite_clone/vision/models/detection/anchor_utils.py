@@ -116,8 +116,8 @@ class DefaultBoxGenerator(nn.Module):
             raise ValueError("aspect_ratios and steps should have the same length")
         count = len(aspect_ratios)
         if scales is None and count > 1:
-            growth = (max_ratio - min_ratio) / (count - 1.0)
-            scales = [*(min_ratio + growth * k for k in range(count)), 1.0]
+            growth = max_ratio - min_ratio
+            scales = [*(min_ratio + growth * k / (count - 1.0) for k in range(count)), 1.0]
         self.aspect_ratios = aspect_ratios
         self.steps = steps
         self.clip = clip
