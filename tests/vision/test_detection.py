@@ -18,6 +18,7 @@ from tests.vision.zoo import (
     assert_same_gradients,
     assert_same_start,
     layout,
+    libraries,
     needs_torchvision,
     oracle,
     same,
@@ -60,8 +61,9 @@ def test_state_dict(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("trained", ["weights", "weights_backbone"])
-def test_trained_networks_are_partly_frozen(name: str, trained: str) -> None:
+def test_trained_networks_are_partly_frozen(name: str) -> None:
+    trained = "weights_backbone" if name in WHOLE else "weights"
+
     def script(m: Any) -> Any:
         weights = {"weights": None, "weights_backbone": None, trained: "DEFAULT"}
         model: Any = m.nn.Module
@@ -75,6 +77,10 @@ def test_trained_networks_are_partly_frozen(name: str, trained: str) -> None:
         return [parameter.requires_grad for parameter in model.parameters()], norms
 
     same(script)
+
+
+# Whose weights are tried as a whole for another of its kind.
+WHOLE = ("fasterrcnn_resnet50_fpn", "fasterrcnn_mobilenet_v3_large_fpn", "maskrcnn_resnet50_fpn_v2")
 
 
 def pyramid(m: Any, channels: int = 8) -> Any:
@@ -231,3 +237,178 @@ def test_small_models(name: str) -> None:
     for mine, theirs in zip(found, there.eval()(images), strict=True):
         assert len(mine["boxes"]) > 0
         assert_same(mine, theirs)
+
+
+def test_categories_of_weights() -> None:
+    for name in NAMES:
+        same(
+            lambda m, name=name: [
+                m.models.get_model_weights(name).DEFAULT.meta.get(key)
+                for key in ("categories", "keypoint_names")
+            ]
+        )
+
+
+BOX = [[2.0, 3.0, 20.0, 25.0]]
+TARGETS: dict[str, Any] = {
+    "none": lambda torch: None,
+    "no boxes": lambda torch: [{}],
+    "a list": lambda torch: [{"boxes": BOX, "labels": torch.ones(1).long()}],
+    "one dimension": lambda torch: [{"boxes": torch.tensor(BOX[0])}],
+    "no labels": lambda torch: [{"boxes": torch.tensor(BOX)}],
+    "whole boxes": lambda torch: [
+        {"boxes": torch.tensor(BOX).long(), "labels": torch.ones(1).long()}
+    ],
+    "broken labels": lambda torch: [{"boxes": torch.tensor(BOX), "labels": torch.ones(1)}],
+    "no area": lambda torch: [
+        {"boxes": torch.tensor([*BOX, [4.0, 5.0, 4.0, 9.0]]), "labels": torch.ones(2).long()}
+    ],
+    "nothing": lambda torch: [{"boxes": torch.zeros(0, 4), "labels": torch.zeros(0).long()}],
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_targets(kind: str) -> None:
+    def script(m: Any) -> Any:
+        m.torch.manual_seed(0)
+        model = rcnn(m, "FasterRCNN")
+        losses = model([m.torch.ones(3, 56, 56)], TARGETS[kind](m.torch))
+        return {key: round(float(loss.detach()), 5) for key, loss in losses.items()}
+
+    assert kind == "nothing" or isinstance(same(script), tuple)
+    same(script)
+
+
+MISTAKES: list[Callable[[Any], Any]] = [
+    lambda m: rcnn(m, "FasterRCNN").eval()([m.torch.ones(3)]),
+    lambda m: rcnn(m, "FasterRCNN").eval()([m.torch.ones(3, 4)]),
+    lambda m: rcnn(m, "FasterRCNN").eval()([m.torch.ones(3, 9, 9).byte()]),
+    lambda m: rcnn(m, "FasterRCNN", num_classes=3),
+    lambda m: m.models.detection.FasterRCNN(m.nn.ReLU(), 3),
+    lambda m: m.models.detection.FasterRCNN(pyramid(m)),
+    lambda m: m.models.detection.FasterRCNN(pyramid(m), 3, rpn_anchor_generator=1),
+    lambda m: m.models.detection.FasterRCNN(pyramid(m), 3, box_roi_pool=1),
+    lambda m: m.models.detection.MaskRCNN(pyramid(m), 3, mask_predictor=m.nn.ReLU()),
+    lambda m: mask_rcnn(m).roi_heads.check_targets([{"boxes": 0, "labels": 0}]),
+    lambda m: m.models.detection.KeypointRCNN(
+        pyramid(m), 3, keypoint_predictor=m.nn.ReLU(), num_keypoints=4
+    ),
+    lambda m: m.models.detection.RetinaNet(m.nn.ReLU(), 3),
+    lambda m: m.models.detection.FCOS(pyramid(m), 3, anchor_generator=1),
+    lambda m: m.models.detection.FCOS(pyramid(m), 3, anchor_generator=anchors(m)),
+    lambda m: m.models.detection.faster_rcnn.FastRCNNPredictor(4, 2)(m.torch.ones(1, 4, 2, 2)),
+    lambda m: m.models.detection._utils.Matcher(0.3, 0.7),
+    lambda m: m.models.detection._utils.Matcher(0.7, 0.3)(m.torch.ones(0, 2)),
+    lambda m: m.models.detection._utils.Matcher(0.7, 0.3)(m.torch.ones(2, 0)),
+    lambda m: m.models.detection.anchor_utils.DefaultBoxGenerator([[2]], steps=[1, 2]),
+]
+
+
+@pytest.mark.parametrize("index", range(len(MISTAKES)))
+def test_mistakes(index: int) -> None:
+    name, text = same(MISTAKES[index])
+    assert name in ("AssertionError", "TypeError", "ValueError") and text
+
+
+def backbone(m: Any, kind: str, *args: Any, **kwargs: Any) -> Any:
+    build = getattr(m.models.detection.backbone_utils, f"{kind}_backbone")
+    with m.torch.device("meta"):
+        model = build(*args, **kwargs)
+    frozen = [name for name, p in model.named_parameters() if not p.requires_grad]
+    return repr(model).replace("tensorflow_lite_clone", "torch"), frozen
+
+
+BACKBONES: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    (("resnet_fpn", "resnet18", False), {}),
+    (("resnet_fpn",), {"backbone_name": "resnet18", "pretrained": False}),
+    (
+        ("resnet_fpn",),
+        {"backbone_name": "resnet18", "weights": None, "trainable_layers": 5,
+         "returned_layers": [2, 4]},
+    ),
+    (("resnet_fpn",), {"backbone_name": "resnet18", "weights": None, "trainable_layers": 6}),
+    (("resnet_fpn",), {"backbone_name": "resnet18", "weights": None, "returned_layers": [5]}),
+    (("mobilenet",), {"backbone_name": "mobilenet_v2", "weights": None, "fpn": False}),
+    (("mobilenet",), {"backbone_name": "mobilenet_v3_small", "weights": None, "fpn": True,
+                      "trainable_layers": 0, "returned_layers": [1, 3]}),
+    (("mobilenet",), {"backbone_name": "mobilenet_v2", "weights": None, "fpn": True,
+                      "trainable_layers": 9}),
+    (("mobilenet",), {"backbone_name": "mobilenet_v2", "weights": None, "fpn": True,
+                      "returned_layers": [9]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(BACKBONES)))
+def test_backbones(index: int) -> None:
+    args, kwargs = BACKBONES[index]
+    same(lambda m: backbone(m, *args, **kwargs))
+
+
+def test_trained_layers_of_a_network_that_has_learned_nothing() -> None:
+    def script(m: Any) -> Any:
+        check = m.models.detection.backbone_utils._validate_trainable_layers
+        return check(False, 2, 5, 3), check(True, None, 5, 3)
+
+    same(script)
+    same(lambda m: m.models.detection.backbone_utils._validate_trainable_layers(True, 9, 5, 3))
+
+
+def test_older_states_of_heads() -> None:
+    """Layers that are now in a block were not, before."""
+    heads = models.detection.retinanet.RetinaNetHead(8, 2, 3), models.detection.rpn.RPNHead(8, 2)
+    masks = models.detection.mask_rcnn.MaskRCNNHeads(8, (4, 4), 1)
+    for head, old_name, new_name in (
+        (heads[0].classification_head, "conv.4.weight", "conv.2.0.weight"),
+        (heads[1], "conv.bias", "conv.0.0.bias"),
+        (masks, "mask_fcn2.weight", "1.0.weight"),
+    ):
+        state = dict(head.state_dict())
+        state[old_name] = state.pop(new_name) * 0 + 3
+        head.load_state_dict(state)
+        assert (head.state_dict()[new_name] == 3).all()
+
+
+def test_pasted_masks_and_box_losses() -> None:
+    generator = torch.Generator().manual_seed(0)
+    options = {"generator": generator, "dtype": torch.float64}
+    masks = torch.rand(4, 1, 5, 5, **options)
+    # Inside, over two edges, outside, without an area.
+    boxes = torch.tensor(
+        [[2.0, 3, 9.5, 12], [-4, -3, 8, 30], [50, 50, 60, 60], [5, 5, 5, 5]]
+    ).double()
+    there = oracle().models.detection
+    here = models.detection
+    pasted = here.roi_heads.paste_masks_in_image(tensor(masks), tensor(boxes), (20, 17))
+    expected = there.roi_heads.paste_masks_in_image(masks, boxes, (20, 17))
+    np.testing.assert_allclose(array(pasted), array(expected), rtol=1e-6, atol=1e-7)
+    truth = boxes + torch.rand(4, 4, **options) * 0.2 + torch.tensor([0.0, 0, 1, 1])
+    for kind in ("l1", "smooth_l1", "giou", "diou", "ciou"):
+        values = []
+        for library, convert in ((there, lambda t: t), (here, tensor)):
+            coder = library._utils.BoxCoder((1.0, 1.0, 2.0, 2.0))
+            arguments = [convert(t) for t in (boxes[:2], truth[:2], masks[:2, 0, 0, :4])]
+            values.append(library._utils._box_loss(kind, coder, *arguments, {"beta": 0.5}))
+        np.testing.assert_allclose(float(values[1]), float(values[0]), rtol=1e-9)
+
+
+def test_finetuning() -> None:
+    """As the tutorial does it: other heads for other classes, then steps of training."""
+    model = mask_rcnn(libraries()[1])
+    heads = model.roi_heads
+    width = heads.box_predictor.cls_score.in_features
+    heads.box_predictor = models.detection.faster_rcnn.FastRCNNPredictor(width, 4)
+    channels = heads.mask_predictor.conv5_mask.in_channels
+    heads.mask_predictor = models.detection.mask_rcnn.MaskRCNNPredictor(channels, 6, 4)
+    optimizer = tlc.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    images, targets = (ours(values) for values in pictures())
+    totals = []
+    for _ in range(6):
+        tlc.manual_seed(0)
+        losses = model.double()(images, targets)
+        total = sum(losses.values())
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+        totals.append(float(total))
+    assert totals[-1] < totals[0]
+    assert {int(label) for found in model.eval()(images) for label in found["labels"]} <= {1, 2, 3}

@@ -16,7 +16,11 @@ from typing import Any, TypeVar
 from tensorflow_lite_clone import hub
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import Module
-from tensorflow_lite_clone.vision.models._presets import ImageClassification, SemanticSegmentation
+from tensorflow_lite_clone.vision.models._presets import (
+    ImageClassification,
+    SemanticSegmentation,
+    VideoClassification,
+)
 
 __all__ = [
     "Weights",
@@ -59,6 +63,21 @@ bicubic = partial(imagenet, interpolation="bicubic")
 def coco(file: str, num_params: int) -> Weights:
     """Weights learned from COCO with Pascal VOC's classes, for segmentation."""
     return _weights(file, num_params, 1, partial(SemanticSegmentation, resize_size=520))
+
+
+def kinetics(
+    file: str,
+    num_params: int,
+    *,
+    min_size: int = 1,
+    min_temporal_size: int | None = None,
+    **preset: Any,
+) -> Weights:
+    """Weights learned from Kinetics-400; `preset` goes to `VideoClassification`."""
+    weights = _weights(file, num_params, min_size, partial(VideoClassification, **preset))
+    if min_temporal_size is not None:
+        weights.meta["min_temporal_size"] = min_temporal_size
+    return weights
 
 
 def _weights(file: str, num_params: int, min_size: int, transforms: Callable[..., Any]) -> Weights:

@@ -98,3 +98,27 @@ class SemanticSegmentation(_Preset):
         antialias: bool | None = True,
     ) -> None:
         super().__init__(resize_size, mean, std, interpolation, antialias)
+
+
+class VideoClassification(_Preset):
+    """Resizes, crops the centre, scales to [0, 1] and normalizes videos (..., T, C, H, W).
+
+    The result is (..., C, T, H, W).
+    """
+
+    def __init__(
+        self,
+        *,
+        crop_size: Sequence[int],
+        resize_size: Sequence[int],
+        mean: Sequence[float] = (0.43216, 0.394666, 0.37645),
+        std: Sequence[float] = (0.22803, 0.22145, 0.216989),
+        interpolation: Any = "bilinear",
+    ) -> None:
+        super().__init__(None, mean, std, interpolation, antialias=False)
+        self.resize_size = list(resize_size)
+        self.crop_size = list(crop_size)
+
+    def forward(self, vid: Tensor) -> Tensor:
+        frames = super().forward(vid.flatten(0, -4))
+        return frames.unflatten(0, vid.shape[:-3]).transpose(-4, -3)

@@ -44,10 +44,10 @@ def initialize(model: nn.Module, linear: Callable[[Tensor], Any] | None = NARROW
     `linear` draws those of linear layers; None leaves these as they are.
     """
     for module in model.modules():
-        if isinstance(module, nn.Conv2d):
+        if isinstance(module, nn.Conv2d | nn.Conv3d):
             init.kaiming_normal_(module.weight, mode="fan_out")
             zero_bias(module)
-        elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
+        elif isinstance(module, nn.BatchNorm2d | nn.BatchNorm3d | nn.GroupNorm):
             start_norm(module)
         elif linear is not None and isinstance(module, nn.Linear):
             linear(module.weight)

@@ -206,7 +206,7 @@ def as_levels(features: Tensor | Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def retrieve_out_channels(model: nn.Module, size: tuple[int, int]) -> list[int]:
-    """How many channels the maps have that a model gives for a picture of `size` (width, height)."""
+    """How many channels a model's maps have, for a picture of `size` (width, height)."""
     was_training = model.training
     device = next(iter(model.parameters())).device
     with no_grad():

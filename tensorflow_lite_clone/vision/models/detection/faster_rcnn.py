@@ -208,7 +208,7 @@ class TwoMLPHead(nn.Module):
 
 
 class FastRCNNConvFCHead(nn.Sequential):
-    """Convolutions and then linear layers of given widths, over regions of `input_size` (C, H, W)."""
+    """Convolutions, then linear layers, of given widths over regions of `input_size` (C, H, W)."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ def start_narrow(module: nn.Module) -> None:
 
 
 def rename(state_dict: Any, prefix: str, names: Mapping[str, str]) -> None:
-    """Gives the weights and biases of layers, of a state from before they moved, their new names."""
+    """Gives the weights and biases of layers that have moved since a state was saved new names."""
     for old, new in names.items():
         for kind in ("weight", "bias"):
             if f"{prefix}{old}.{kind}" in state_dict:

@@ -1,4 +1,4 @@
-"""SSDLite: the detector of Sandler et al., MobileNetV2, 2018, and Howard et al., MobileNetV3, 2019."""
+"""SSDLite: the detector of Sandler et al., MobileNetV2, 2018."""
 
 from __future__ import annotations
 

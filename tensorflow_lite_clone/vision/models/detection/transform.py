@@ -22,7 +22,9 @@ Size = tuple[int, int]
 def _ratios(original_size: Sequence[int], new_size: Sequence[int], like: Tensor) -> Tensor:
     """How many times as wide and as high a picture of (height, width) has become."""
     height, width = (new / old for new, old in zip(new_size, original_size))
-    return tensor([width, height], dtype=float32).to(like)
+    # Rounded as PyTorch's, whatever the dtype of what they scale.
+    ratios = tensor([width, height], dtype=float32, device=like.device)
+    return ratios.to(like.dtype) if like.is_floating_point() else ratios
 
 
 def resize_boxes(boxes: Tensor, original_size: Sequence[int], new_size: Sequence[int]) -> Tensor:
