@@ -15,11 +15,13 @@ USAGE = """\
 usage: python -m tensorflow_lite_clone SCRIPT [ARGUMENT ...]
        python -m tensorflow_lite_clone -m MODULE [ARGUMENT ...]
        python -m tensorflow_lite_clone env
+       python -m tensorflow_lite_clone packages
        python -m tensorflow_lite_clone watch LOGDIR [--port PORT] [--host HOST] [--open]
 
 Runs a Python program in which `import torch` and `import torchvision` mean tensorflow_lite_clone,
-in the processes that it starts, too. `env` prints the versions of all that matters, `watch` shows
-training runs in a browser. The command `tlc` does the same.
+in the processes that it starts, too. `env` prints the versions of all that matters, `packages` what
+is known of installed packages that are written for PyTorch, and `watch` shows training runs in a
+browser. The command `tlc` does the same.
 """
 
 
@@ -37,6 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         from tensorflow_lite_clone.utils import collect_env
 
         collect_env.main()
+    elif first == "packages" and not os.path.exists(first):
+        from tensorflow_lite_clone.dropin import packages
+
+        packages.main()
     elif first == "watch" and not os.path.exists(first):
         from tensorflow_lite_clone.watch import command
 

@@ -1,0 +1,20 @@
+"""Run a job in the current folder, by PyTorch or by this package: ``python run.py JOB``."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+
+if __name__ == "__main__":
+    # Nothing may ask the network, or be drawn over what is printed.
+    os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="offline", TQDM_DISABLE="1")
+    import torch
+
+    if "+tlc" not in torch.__version__:
+        from tests.vision.declared import imported
+
+        imported()
+    torch.set_num_threads(1)
+    sys.argv = sys.argv[1:]
+    runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,1 @@
+"""What is known of packages that are written for PyTorch: `python -m tests.tools.packages`."""
