@@ -240,6 +240,29 @@ def test_small_models(name: str) -> None:
         assert_same(mine, theirs)
 
 
+def vgg_maps(m: Any) -> Any:
+    layers = m.models.vgg.make_layers([4, "M", 4, "M", 4, "M", 512, "M", 512, "M"])
+    return m.models.detection.ssd.SSDFeatureExtractorVGG(layers, highres=False)
+
+
+def mobile_maps(m: Any) -> Any:
+    features = m.models.mobilenet_v3_large(width_mult=0.25).features
+    extractor = m.models.detection.ssdlite.SSDLiteFeatureExtractorMobileNet
+    return extractor(features, 13, m.nn.BatchNorm2d, width_mult=0.25)
+
+
+@pytest.mark.parametrize(("build", "side"), [(vgg_maps, 300), (mobile_maps, 64)])
+def test_maps_of_single_shot_detectors(build: Any, side: int) -> None:
+    there, here = twins(build)
+    assert_same_start(there, here)
+    x = torch.rand(1, 3, side, side)
+    with torch.no_grad(), tlc.no_grad():
+        maps, expected = here.eval()(tensor(x)), there.eval()(x)
+    assert list(maps) == list(expected)
+    for name, level in expected.items():
+        np.testing.assert_allclose(array(maps[name]), array(level), rtol=1e-4, atol=1e-5)
+
+
 def test_categories_of_weights() -> None:
     for name in NAMES:
         same(

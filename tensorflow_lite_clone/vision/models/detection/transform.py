@@ -84,7 +84,7 @@ class GeneralizedRCNNTransform(nn.Module):
         resized = [image for image, _ in pairs]
         sizes = [(image.shape[-2], image.shape[-1]) for image in resized]
         batch = ImageList(self.batch_images(resized, self.size_divisible), sizes)
-        return batch, None if targets is None else [target for _, target in pairs if target]
+        return batch, None if targets is None else [t for _, t in pairs if t is not None]
 
     def normalize(self, image: Tensor) -> Tensor:
         if not image.is_floating_point():
