@@ -262,14 +262,6 @@ class SSDFeatureExtractorVGG(nn.Module):
         backbone[third].ceil_mode = True  # 38 pixels of 75
         self.scale_weight = nn.Parameter(full((512,), 20.0, dtype=float32))
         self.features = nn.Sequential(*backbone[:fourth])
-        # The classifier's layers, as convolutions (Chen et al., DeepLab, 2014).
-        classifier = nn.Sequential(
-            nn.MaxPool2d(kernel_size=3, stride=1, padding=1, ceil_mode=False),
-            nn.Conv2d(512, 1024, kernel_size=3, padding=6, dilation=6),
-            nn.ReLU(inplace=True),
-            nn.Conv2d(1024, 1024, kernel_size=1),
-            nn.ReLU(inplace=True),
-        )
         steps = [
             _step(1024, 256, 512, padding=1, stride=2),
             _step(512, 128, 256, padding=1, stride=2),
@@ -279,6 +271,14 @@ class SSDFeatureExtractorVGG(nn.Module):
         if highres:
             steps.append(_step(256, 128, 256, kernel=4))
         _xavier_init(nn.ModuleList(steps))
+        # The classifier's layers, as convolutions (Chen et al., DeepLab, 2014).
+        classifier = nn.Sequential(
+            nn.MaxPool2d(kernel_size=3, stride=1, padding=1, ceil_mode=False),
+            nn.Conv2d(512, 1024, kernel_size=3, padding=6, dilation=6),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(1024, 1024, kernel_size=1),
+            nn.ReLU(inplace=True),
+        )
         _xavier_init(classifier)
         last = nn.Sequential(*backbone[fourth:-1], classifier)
         self.extra = nn.ModuleList([last, *steps])
