@@ -79,9 +79,9 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _utils "
-    "accelerator amp array_api compiler cpu cuda distributed "
+    "accelerator amp ao array_api compiler cpu cuda distributed "
     "distributions export fft func functional futures fx hub jit library linalg masked "
-    "multiprocessing nn onnx optim overrides profiler quasirandom random return_types "
+    "multiprocessing nn onnx optim overrides profiler quantization quasirandom random return_types "
     "serialization signal sparse special testing types "
     "utils vision viz watch".split()
 )
@@ -97,6 +97,13 @@ _AUTOCAST = tuple(
 )
 #: Names of the face that live in `sparse`, and their names there.
 _SPARSE = {"dsmm": "mm", "sparse_coo_tensor": "sparse_coo_tensor", "spmm": "mm"}
+#: Names of the face that live in `quantized`.
+_QUANTIZED = tuple(
+    "ScriptObject _choose_qparams_per_tensor _empty_affine_quantized "
+    "_make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor per_channel_affine "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme quantize_per_channel "
+    "quantize_per_tensor quantize_per_tensor_dynamic".split()
+)
 
 
 def vmap(
@@ -163,6 +170,8 @@ def __getattr__(name: str) -> Any:
         return getattr(_import_module(f"{__name__}.jit"), name)
     if name in _SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
+    if name in _QUANTIZED:
+        return getattr(_import_module(f"{__name__}.quantized"), name)
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}._absent").error(f"module '{__name__}'", "torch", name)
@@ -170,4 +179,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     others = "Event Future GradScaler Stream get_device_module load mps mtia save xpu".split()
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, *others})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_QUANTIZED, *_SPARSE, *others})

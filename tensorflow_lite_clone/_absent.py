@@ -19,7 +19,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "quantization",
+        "static quantization; what is here is that of `torch.ao.quantization.quantize_dynamic`",
         "*quant* *qparams* torch.qint* torch.quint* torch.per_channel* torch.per_tensor* *.q_* "
         "*.int_repr *.qscheme *fbgemm* torch.QInt* torch.QUInt* "
         "torch.fused_moving_avg_obs_fake_quant torch.nn.functional.*scaled_mm "

@@ -229,7 +229,7 @@ def _contents(
     return _layout(iter(texts), shape, indent, width, summarised)
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
     """Close the parenthesis behind `suffixes`, each on a new line where it does not fit."""
     parts = [text]
     # Room for the comma and the space before the first suffix is counted twice, as in PyTorch.
@@ -302,7 +302,7 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(f"{prefix}({text}", suffixes, indent)
+    return with_suffixes(f"{prefix}({text}", suffixes, indent)
 
 
 # ---------------------------------------------------------------------------- the Tensor's methods

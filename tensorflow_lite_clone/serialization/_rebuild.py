@@ -9,13 +9,16 @@ from weakref import WeakKeyDictionary
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.dtypes import DType, float64, int64
+from tensorflow_lite_clone.core.qscheme import per_channel_affine, per_tensor_affine
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.properties import _OWN, _set_attributes
+from tensorflow_lite_clone.quantized.quantize import quantized_dtype
+from tensorflow_lite_clone.quantized.tensor import QuantizedTensor
 from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage
@@ -199,10 +202,42 @@ def _expect_inside(tensor: SparseTensor) -> None:
 
 
 @spreading
+def rebuild_quantized_tensor(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    parameters: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+) -> QuantizedTensor:
+    """A quantized tensor over a storage of codes.
+
+    `parameters` are its scheme and a scale and zero point, or vectors of them and their axis.
+    """
+    codes = rebuild_tensor(storage, storage_offset, size, stride)
+    dtype = quantized_dtype(codes)
+    scheme, scale, zero_point, *axis = parameters
+    if scheme is per_tensor_affine and (type(scale), type(zero_point), axis) == (float, int, []):
+        return QuantizedTensor(codes, dtype, scale, zero_point)
+    if scheme is not per_channel_affine or len(axis) != 1:
+        raise ValueError("expected torch.per_tensor_affine or torch.per_channel_affine, and more")
+    (dim,) = whole_numbers("the axis", axis)
+    for vector, kind in ((scale, float64), (zero_point, int64)):
+        if not isinstance(vector, Tensor) or vector.dtype is not kind:
+            raise TypeError(f"the scales or zero points of a quantized tensor are not of {kind}")
+        if vector.layout is not strided or vector.shape != codes.shape[dim : dim + 1]:
+            raise ValueError("the scales and zero points do not fit the size of a quantized tensor")
+    return QuantizedTensor(codes, dtype, scale, zero_point, dim)
+
+
+@spreading
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
-    """A Parameter over `data`; none is sparse here."""
+    """A Parameter over `data`; quantized it is no other than `data`, and none is sparse here."""
     if isinstance(data, SparseTensor):
         return Foreign("a sparse parameter")
+    if isinstance(data, QuantizedTensor):
+        return data
     if not isinstance(data, Tensor):
         raise TypeError(f"expected a tensor, not {type(data).__name__}")
     return Parameter(data, bool(requires_grad))

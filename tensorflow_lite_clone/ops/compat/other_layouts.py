@@ -43,15 +43,17 @@ def _expecting(name: str, layout: str) -> Callable[[Tensor], NoReturn]:
     return method
 
 
-def _unavailable(name: str) -> Callable[..., NoReturn]:
-    def method(self: Tensor, *args: Any) -> NoReturn:
+def _unavailable(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any) -> Any:
+        if self.is_quantized:  # whose class has methods of its own
+            return getattr(self, name)(*args)
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' "
             "backend: the tensor is dense and not quantized"
         )
 
     method.__name__ = name
-    method.__doc__ = f"Always NotImplementedError: {name} is of tensors that are not dense."
+    method.__doc__ = f"NotImplementedError for dense tensors: {name} is of other kinds."
     return method
 
 
@@ -70,8 +72,10 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
 
 
 @public("torch", "method")
-def dequantize(input: Tensor) -> Tensor:
-    """The tensor in float32: a dense one is not quantized."""
+def dequantize(input: Any) -> Any:
+    """The tensor in float32, and of a quantized one the numbers that its codes stand for."""
+    if isinstance(input, (list, tuple)):
+        return tuple([dequantize(each) for each in input])
     return cast(input, float32)
 
 
