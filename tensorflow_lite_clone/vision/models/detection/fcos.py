@@ -225,13 +225,13 @@ class FCOS(DenseDetector):
             :, None
         ]
         edges = cat([centres[:, None] - truth[:, :2], truth[:, 2:] - centres[:, None]], dim=2)
-        furthest = edges.amax(2)
+        distance = edges.amax(2)
         least, most = cell * 4, cell * 8
         least[: counts[0]] = 0
         most[-counts[-1] :] = float("inf")
-        fits = (furthest > least[:, None]) & (furthest < most[:, None])
+        fits = (distance > least[:, None]) & (distance < most[:, None])
         fits = near & (edges.amin(2) > 0) & fits
-        area = box_area(truth).expand_as(furthest).masked_fill(~fits, float("inf"))
+        area = box_area(truth).expand_as(distance).masked_fill(~fits, float("inf"))
         smallest = area.min(1)
         return smallest.indices.masked_fill(smallest.values.isinf(), -1)
 

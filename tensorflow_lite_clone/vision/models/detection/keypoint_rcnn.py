@@ -31,7 +31,7 @@ __all__ = [
     "keypointrcnn_resnet50_fpn",
 ]
 
-PERSON = {
+POSE = {
     "categories": ["no person", "person"],
     "keypoint_names": [
         "nose",
@@ -45,8 +45,8 @@ PERSON = {
 
 
 class KeypointRCNN_ResNet50_FPN_Weights(WeightsEnum):
-    COCO_LEGACY = detection("keypointrcnn_resnet50_fpn_coco-9f466800.pth", 59_137_258, **PERSON)
-    COCO_V1 = detection("keypointrcnn_resnet50_fpn_coco-fc266e95.pth", 59_137_258, **PERSON)
+    COCO_LEGACY = detection("keypointrcnn_resnet50_fpn_coco-9f466800.pth", 59_137_258, **POSE)
+    COCO_V1 = detection("keypointrcnn_resnet50_fpn_coco-fc266e95.pth", 59_137_258, **POSE)
     DEFAULT = COCO_V1
 
 

@@ -165,7 +165,7 @@ def expand_masks(mask: Tensor, padding: int) -> tuple[Tensor, float]:
     return F.pad(mask, (padding,) * 4), float(size + 2 * padding) / size
 
 
-def _stretch(low: Tensor, high: Tensor, size: int, points: int) -> Tensor:
+def _resize_weights(low: Tensor, high: Tensor, size: int, points: int) -> Tensor:
     """How much each of `points` counts for each of `size` pixels: (N, size, points).
 
     The points lie evenly, for linear interpolation, over the whole pixels from `low` to `high`.
@@ -189,7 +189,7 @@ def paste_masks_in_image(
     points = masks.shape[-1]
     boxes = expand_boxes(boxes, scale).to(int64).to(masks.dtype)
     down, across = (
-        _stretch(boxes[:, axis], boxes[:, axis + 2], size, points)[:, None]
+        _resize_weights(boxes[:, axis], boxes[:, axis + 2], size, points)[:, None]
         for axis, size in zip((1, 0), img_shape)
     )
     return down @ masks @ across.transpose(-1, -2)
