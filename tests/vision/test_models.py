@@ -31,8 +31,9 @@ from tests.vision.zoo import (
 
 pytestmark = needs_torchvision
 
-NAMES = models.list_models()
 SEGMENTATION = models.list_models(models.segmentation)
+NAMES = [*models.list_models(models), *SEGMENTATION]
+REGISTERED = models.list_models()
 
 
 def built(library: Any, name: str) -> Any:
@@ -320,25 +321,28 @@ def test_divisible_widths() -> None:
 
 def test_register() -> None:
     there = oracle().models
-    kept = [name for name in there.list_models() if name in NAMES]
-    assert kept == NAMES
+    kept = [name for name in there.list_models() if name in REGISTERED]
+    assert kept == REGISTERED
     wanted = [name for name in there.list_models(there) if not name.startswith("maxvit")]
     assert models.list_models(models) == wanted
-    assert there.list_models(there.segmentation) == SEGMENTATION
+    for kind in ("segmentation", "detection"):
+        expected = there.list_models(getattr(there, kind))
+        assert models.list_models(getattr(models, kind)) == expected
     same(lambda m: m.models.list_models(include="res*", exclude=["*50*", "*101*"]))
     same(lambda m: m.models.list_models(include=["vgg*", "alex*"]))
     same(lambda m: m.models.get_model("nothing"))
     same(lambda m: m.models.get_model_builder("ResNet18").__name__)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REGISTERED)
 def test_weights(name: str) -> None:
     def script(m: Any) -> Any:
         enum = m.models.get_model_weights(name)
         facts = []
         for key, weights in enum.__members__.items():
             preset = {"resize_size": 256, "interpolation": "bilinear"}  # the defaults
-            preset |= {k: getattr(v, "value", v) for k, v in weights.transforms.keywords.items()}
+            given = getattr(weights.transforms, "keywords", {})
+            preset |= {k: getattr(v, "value", v) for k, v in given.items()}
             facts.append((key, repr(weights), weights.url, preset))
             facts += [weights.meta["num_params"], weights.meta["min_size"]]
             assert m.models.get_weight(str(weights)) is weights
@@ -468,6 +472,7 @@ def test_presets_print_alike() -> None:
     same(lambda m: repr(m.models.ResNet50_Weights.DEFAULT.transforms()))
     same(lambda m: repr(m.models.EfficientNet_B0_Weights.DEFAULT.transforms()))
     same(lambda m: repr(m.models.segmentation.FCN_ResNet50_Weights.DEFAULT.transforms()))
+    same(lambda m: repr(m.models.detection.FCOS_ResNet50_FPN_Weights.DEFAULT.transforms()))
 
 
 def test_both_are_compared() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.vision.models import detection as detection
 from tensorflow_lite_clone.vision.models import feature_extraction as feature_extraction
 from tensorflow_lite_clone.vision.models import segmentation as segmentation
+from tensorflow_lite_clone.vision.models import video as video
 from tensorflow_lite_clone.vision.models._api import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.alexnet import *  # noqa: F403
 from tensorflow_lite_clone.vision.models.convnext import *  # noqa: F403

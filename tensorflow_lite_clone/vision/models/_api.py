@@ -16,7 +16,11 @@ from typing import Any, TypeVar
 from tensorflow_lite_clone import hub
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.nn import Module
-from tensorflow_lite_clone.vision.models._presets import ImageClassification, SemanticSegmentation
+from tensorflow_lite_clone.vision.models._presets import (
+    ImageClassification,
+    SemanticSegmentation,
+    VideoClassification,
+)
 
 __all__ = [
     "Weights",
@@ -59,6 +63,21 @@ bicubic = partial(imagenet, interpolation="bicubic")
 def coco(file: str, num_params: int) -> Weights:
     """Weights learned from COCO with Pascal VOC's classes, for segmentation."""
     return _weights(file, num_params, 1, partial(SemanticSegmentation, resize_size=520))
+
+
+def kinetics(
+    file: str,
+    num_params: int,
+    *,
+    min_size: int = 1,
+    min_temporal_size: int | None = None,
+    **preset: Any,
+) -> Weights:
+    """Weights learned from Kinetics-400; `preset` goes to `VideoClassification`."""
+    weights = _weights(file, num_params, min_size, partial(VideoClassification, **preset))
+    if min_temporal_size is not None:
+        weights.meta["min_temporal_size"] = min_temporal_size
+    return weights
 
 
 def _weights(file: str, num_params: int, min_size: int, transforms: Callable[..., Any]) -> Weights:
@@ -114,6 +133,7 @@ def register_model(
     weights: type[WeightsEnum],
     *,
     backbone: type[WeightsEnum] | None = None,
+    pretrained: WeightsEnum | None = None,
     num_classes: int = 1000,
     arguments: Callable[[dict[str, Any], WeightsEnum], None] | None = None,
     convert: Callable[[Mapping[str, Any], Any], Mapping[str, Any]] | None = None,
@@ -123,12 +143,13 @@ def register_model(
     Given weights, the model gets `num_classes` (ValueError if the caller wants another number)
     and what `arguments` writes into its arguments, and reads the downloaded tensors, first
     passed with the model through `convert`. `pretrained=True` and a truth value for `weights` are
-    older spellings of the first weights, and warn; so does `pretrained_backbone`, where the model
-    has a `backbone` with weights of its own.
+    older spellings of `pretrained`, by default the first weights, and warn; so does
+    `pretrained_backbone`, where the model has a `backbone` with weights of its own. A function
+    that has a parameter `weights` is given them.
     """
 
     def decorate(function: Callable[..., M]) -> Callable[..., M]:
-        own = tuple(inspect.signature(function).parameters.values())
+        own = inspect.signature(function).parameters
 
         @functools.wraps(function)
         def build(*args: Any, progress: bool = True, **kwargs: Any) -> M:
@@ -136,10 +157,13 @@ def register_model(
                 first = dict(zip(("weights", "progress"), args))
                 warn_positional(first)
                 return build(**first, **kwargs)
-            chosen = chosen_weights(kwargs, "weights", weights)
+            chosen = chosen_weights(kwargs, "weights", weights, first=pretrained)
             if backbone is not None:
-                selected = chosen_weights(kwargs, "weights_backbone", backbone, default=True)
+                default = own["weights_backbone"].default
+                selected = chosen_weights(kwargs, "weights_backbone", backbone, default, default)
                 kwargs["weights_backbone"] = None if chosen is not None else selected
+            if "weights" in own:
+                kwargs["weights"] = chosen
             if chosen is None:
                 return function(**kwargs)
             _ovewrite_named_param(kwargs, "num_classes", num_classes)
@@ -155,7 +179,7 @@ def register_model(
             "weights": inspect.Parameter("weights", keyword, default=None),
             "progress": inspect.Parameter("progress", keyword, default=True),
         }
-        shown.update((parameter.name, parameter) for parameter in own)
+        shown.update(own)
         build.__signature__ = inspect.Signature(list(shown.values()))  # type: ignore[attr-defined]
         BUILDERS[function.__name__] = build
         WEIGHTS[function.__name__] = weights
@@ -174,13 +198,17 @@ def warn_positional(given: Mapping[str, Any]) -> None:
 
 
 def chosen_weights(
-    kwargs: dict[str, Any], name: str, weights: type[WeightsEnum], default: bool = False
+    kwargs: dict[str, Any],
+    name: str,
+    weights: type[WeightsEnum],
+    default: WeightsEnum | None = None,
+    first: WeightsEnum | None = None,
 ) -> WeightsEnum | None:
     """Takes the weights that a caller asks for, in any spelling, out of the arguments.
 
-    `default` says whether not to say anything means the first weights.
+    `default` is meant by not saying anything, `first` (of all, if None) by a true value.
     """
-    first = next(iter(weights))
+    first = first or next(iter(weights))
     old = name.replace("weights", "pretrained")
     if old in kwargs:
         warnings.warn(
@@ -189,7 +217,7 @@ def chosen_weights(
             stacklevel=level_outside(),
         )
         kwargs[name] = bool(kwargs.pop(old))
-    requested = kwargs.pop(name, first if default else None)
+    requested = kwargs.pop(name, default)
     if isinstance(requested, bool | int):
         instead = first if requested else None
         hint = f" You can also use `{name}={weights.__name__}.DEFAULT` to get the most up-to-date"

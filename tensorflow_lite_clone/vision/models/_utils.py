@@ -17,6 +17,7 @@ __all__ = [
     "_make_divisible",
     "_ovewrite_named_param",
     "initialize",
+    "stage_indices",
     "start_norm",
     "zero_bias",
 ]
@@ -43,10 +44,10 @@ def initialize(model: nn.Module, linear: Callable[[Tensor], Any] | None = NARROW
     `linear` draws those of linear layers; None leaves these as they are.
     """
     for module in model.modules():
-        if isinstance(module, nn.Conv2d):
+        if isinstance(module, nn.Conv2d | nn.Conv3d):
             init.kaiming_normal_(module.weight, mode="fan_out")
             zero_bias(module)
-        elif isinstance(module, nn.BatchNorm2d | nn.GroupNorm):
+        elif isinstance(module, nn.BatchNorm2d | nn.BatchNorm3d | nn.GroupNorm):
             start_norm(module)
         elif linear is not None and isinstance(module, nn.Linear):
             linear(module.weight)
@@ -60,6 +61,12 @@ def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int
     """
     rounded = max(min_value or divisor, int(v + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < 0.9 * v else rounded
+
+
+def stage_indices(features: nn.Sequential) -> list[int]:
+    """Where the stages of a MobileNet begin: the first and last layers, and those that stride."""
+    strided = [index for index, block in enumerate(features) if getattr(block, "_is_cn", False)]
+    return [0, *strided, len(features) - 1]
 
 
 class IntermediateLayerGetter(nn.ModuleDict):

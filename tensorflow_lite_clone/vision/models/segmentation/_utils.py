@@ -15,7 +15,7 @@ from tensorflow_lite_clone.vision.models._api import (
     _ovewrite_named_param,
     register_model,
 )
-from tensorflow_lite_clone.vision.models._utils import IntermediateLayerGetter
+from tensorflow_lite_clone.vision.models._utils import IntermediateLayerGetter, stage_indices
 from tensorflow_lite_clone.vision.models.mobilenetv3 import MobileNetV3
 from tensorflow_lite_clone.vision.models.resnet import ResNet
 
@@ -61,8 +61,7 @@ def resnet_features(backbone: ResNet, aux: bool | None) -> IntermediateLayerGett
 def mobilenet_stages(backbone: MobileNetV3) -> tuple[nn.Sequential, int, int]:
     """The features of a MobileNet, and which of them gives 1/8 and which the last resolution."""
     features = backbone.features
-    strided = [index for index, block in enumerate(features) if getattr(block, "_is_cn", False)]
-    stages = [0, *strided, len(features) - 1]
+    stages = stage_indices(features)
     return features, stages[-4], stages[-1]
 
 
