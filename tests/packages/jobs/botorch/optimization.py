@@ -141,9 +141,7 @@ def _():
     acquisition = UpperConfidenceBound(found, 0.2)
     choices = torch.rand(12, 2, dtype=torch.float64)
     discrete, value = optimize_acqf_discrete(acquisition, 1, choices)
-    mixed, _ = optimize_acqf_mixed(
-        acquisition, BOUNDS, 1, 2, [{0: 0.2}, {0: 0.6}], raw_samples=8
-    )
+    mixed, _ = optimize_acqf_mixed(acquisition, BOUNDS, 1, 2, [{0: 0.2}, {0: 0.6}], raw_samples=8)
     return discrete, value, mixed.round(decimals=3)
 
 
@@ -156,7 +154,11 @@ def _():
         found = SingleTaskGP(x, y, input_transform=Normalize(2, bounds=problem.bounds))
         fit_gpytorch_mll(ExactMarginalLogLikelihood(found.likelihood, found))
         new, _ = optimize_acqf(
-            LogExpectedImprovement(found, y.max()), problem.bounds, 1, num_restarts=2, raw_samples=16
+            LogExpectedImprovement(found, y.max()),
+            problem.bounds,
+            1,
+            num_restarts=2,
+            raw_samples=16,
         )
         x, y = torch.cat([x, new]), torch.cat([y, problem(new)[:, None]])
     return x.round(decimals=2), y.max().round(decimals=2)
@@ -263,7 +265,11 @@ def _():
 
 @step("test functions")
 def _():
-    return Hartmann()(torch.rand(3, 6)), Branin()(torch.rand(3, 2)), BraninCurrin()(torch.rand(3, 2))
+    return (
+        Hartmann()(torch.rand(3, 6)),
+        Branin()(torch.rand(3, 2)),
+        BraninCurrin()(torch.rand(3, 2)),
+    )
 
 
 @step("objectives: linear, scalarized, risk of noise")

@@ -383,7 +383,9 @@ def _():
             output = drawn.likelihood(drawn(x))
             pyro.sample("obs", output, obs=y)
 
-    mcmc = MCMC(NUTS(sampled, max_tree_depth=3), num_samples=3, warmup_steps=3, disable_progbar=True)
+    mcmc = MCMC(
+        NUTS(sampled, max_tree_depth=3), num_samples=3, warmup_steps=3, disable_progbar=True
+    )
     mcmc.run(X, Y)
     return mcmc.get_samples()
 

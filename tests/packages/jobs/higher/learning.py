@@ -88,7 +88,9 @@ def _():
 
 @step("batch norm, recurrent and convolutional layers in the inner loop")
 def _():
-    net = nn.Sequential(nn.Conv1d(1, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 1))
+    net = nn.Sequential(
+        nn.Conv1d(1, 4, 3), nn.BatchNorm1d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 1)
+    )
     x, y = torch.randn(8, 1, 6), torch.randn(8, 1)
     with higher.innerloop_ctx(
         net, torch.optim.SGD(net.parameters(), lr=0.1), copy_initial_weights=False

@@ -43,8 +43,8 @@ DISTRIBUTIONS = {
         dist.Normal(torch.zeros(2), 1.0),
         dist.Laplace(torch.zeros(2), 1.0),
     ),
-    "RelaxedOneHotCategoricalStraightThrough": lambda: (
-        dist.RelaxedOneHotCategoricalStraightThrough(torch.tensor(0.5), logits=torch.zeros(3))
+    "RelaxedOneHotCategoricalStraightThrough": lambda: dist.RelaxedOneHotCategoricalStraightThrough(
+        torch.tensor(0.5), logits=torch.zeros(3)
     ),
     "GaussianHMM": lambda: dist.GaussianHMM(
         dist.MultivariateNormal(torch.zeros(1), torch.eye(1)),
@@ -180,7 +180,9 @@ def _():
         made.to_event(1).log_prob(x),
         made.expand([2, 3]).log_prob(x),
         torch.distributions.kl_divergence(dist.Delta(torch.zeros(3)), made),
-        torch.distributions.kl_divergence(made.to_event(1), dist.Normal(torch.ones(3), 2.0).to_event(1)),
+        torch.distributions.kl_divergence(
+            made.to_event(1), dist.Normal(torch.ones(3), 2.0).to_event(1)
+        ),
         dist.kl.kl_divergence(made, dist.Normal(1.0, 2.0)),
         repr(made.to_event(1)),
     )

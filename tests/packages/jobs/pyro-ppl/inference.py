@@ -266,7 +266,9 @@ def _():
 def _():
     pyro.clear_param_store()
     guide = AutoNormal(regression)
-    schedule = ExponentialLR({"optimizer": torch.optim.SGD, "optim_args": {"lr": 1e-3}, "gamma": 0.9})
+    schedule = ExponentialLR(
+        {"optimizer": torch.optim.SGD, "optim_args": {"lr": 1e-3}, "gamma": 0.9}
+    )
     svi = SVI(regression, guide, schedule, Trace_ELBO())
     losses = []
     for _ in range(4):

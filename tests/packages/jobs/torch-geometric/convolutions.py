@@ -99,9 +99,7 @@ WITH_FEATURES = {
     "GATConv with features of edges": lambda: gnn.GATConv(WIDTH, 4, heads=2, edge_dim=3),
     "GATv2Conv with features of edges": lambda: gnn.GATv2Conv(WIDTH, 4, edge_dim=3),
     "TransformerConv with features of edges": lambda: gnn.TransformerConv(WIDTH, 4, edge_dim=3),
-    "ResGatedGraphConv with features of edges": lambda: gnn.ResGatedGraphConv(
-        WIDTH, 4, edge_dim=3
-    ),
+    "ResGatedGraphConv with features of edges": lambda: gnn.ResGatedGraphConv(WIDTH, 4, edge_dim=3),
     "GMMConv": lambda: gnn.GMMConv(WIDTH, 4, dim=3, kernel_size=2),
     "GMMConv, separate": lambda: gnn.GMMConv(
         WIDTH, 4, dim=3, kernel_size=2, separate_gaussians=True

@@ -99,9 +99,7 @@ def _():
         def callback_step(self, t0, y0, dt):
             called.append(float(dt))
 
-    found = odeint(
-        Watched(), Y0, T, method="rk4", options={"step_size": 0.15, "interp": "cubic"}
-    )
+    found = odeint(Watched(), Y0, T, method="rk4", options={"step_size": 0.15, "interp": "cubic"})
     jumped = odeint(
         lambda t, y: torch.where(t < 1, 1.0, -1.0) * y, Y0, T,
         options={"jump_t": torch.tensor([1.0]).double(), "norm": lambda y: y.abs().max()},

@@ -9,9 +9,7 @@ T = torch.linspace(0.0, 0.5, 4, dtype=torch.float64)
 
 
 def brownian(*shape, **kwargs):
-    return torchsde.BrownianInterval(
-        0.0, 0.5, size=shape, dtype=torch.float64, entropy=7, **kwargs
-    )
+    return torchsde.BrownianInterval(0.0, 0.5, size=shape, dtype=torch.float64, entropy=7, **kwargs)
 
 
 class Equation(torchsde.SDEIto):
