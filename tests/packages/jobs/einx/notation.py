@@ -28,8 +28,12 @@ def _():
 def _():
     return (
         gradient(lambda a, b: einx.dot("a [b], [b] c -> a c", a, b), (3, 4), (4, 5)),
-        gradient(lambda a, b: einx.dot("b q (h c), b k (h c) -> b q k h", a, b, h=2), (2, 3, 8), (2, 4, 8)),
-    )  # fmt: skip
+        gradient(
+            lambda a, b: einx.dot("b q (h c), b k (h c) -> b q k h", a, b, h=2),
+            (2, 3, 8),
+            (2, 4, 8),
+        ),
+    )
 
 
 for name in ("sum", "mean", "var", "std", "prod", "max", "min", "logsumexp"):

@@ -38,7 +38,7 @@ def _():
     return returns, policy[0].weight
 
 
-def initialized(layer, std=np.sqrt(2), bias=0.0):
+def initialized(layer, std=2**0.5, bias=0.0):
     torch.nn.init.orthogonal_(layer.weight, std)
     torch.nn.init.constant_(layer.bias, bias)
     return layer

@@ -37,7 +37,7 @@ def _():
     for _ in range(2):
         model(torch.rand(2, 1, 4, 4)).sum().backward()
         found.log({"step": 1})
-    keys = sorted(k for k in found.summary.keys() if not k.startswith("_"))
+    keys = sorted(k for k in dict(found.summary) if not k.startswith("_"))
     histogram = found.summary["gradients/3.weight"]
     found.unwatch(model)
     found.finish()
