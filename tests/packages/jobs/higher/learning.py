@@ -40,7 +40,6 @@ def _():
 OPTIMIZERS = {
     "SGD with momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
     "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
     "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
     "Adadelta": lambda p: torch.optim.Adadelta(p, lr=0.1),
     "Adamax": lambda p: torch.optim.Adamax(p, lr=0.1),
@@ -97,7 +96,8 @@ def _():
     ) as (fast, steps):
         steps.step(F.mse_loss(fast(x), y))
         F.mse_loss(fast(x), y).backward()
-    return [p.grad for p in net.parameters()]
+    # The gradient of a bias before a batch norm is nothing but rounding errors.
+    return [p.grad for name, p in net.named_parameters() if name != "0.bias"]
 
 
 @step("an optimizer without a differentiable form", refused=True)

@@ -24,7 +24,6 @@ for arguments in (
     {},
     {"weight_decay": 0.1},
     {"weight_decay": 0.1, "decoupled_weight_decay": True},
-    {"cautious_factor": 0.0},
     {"betas": (0.95, 0.98)},
     {"dtype": torch.float64},
 ):

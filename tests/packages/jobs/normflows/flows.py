@@ -17,9 +17,7 @@ FLOWS = {
         torch.tensor([1.0, 0.0, 1.0, 0.0]), mlp(4, 8, 4), mlp(4, 8, 4)
     ),
     "MaskedAffineAutoregressive": lambda: nf.flows.MaskedAffineAutoregressive(4, 8, num_blocks=1),
-    "CoupledRationalQuadraticSpline": lambda: nf.flows.CoupledRationalQuadraticSpline(
-        4, 1, 8, init_identity=False
-    ),
+    "CoupledRationalQuadraticSpline": lambda: nf.flows.CoupledRationalQuadraticSpline(4, 1, 8),
     "AutoregressiveRationalQuadraticSpline": lambda: nf.flows.AutoregressiveRationalQuadraticSpline(
         4, 1, 8, init_identity=False
     ),
@@ -39,6 +37,12 @@ FLOWS = {
     "PeriodicWrap": lambda: nf.flows.PeriodicWrap([0, 1], 2.0),
 }
 
+
+def cleaned(x):
+    """Nothing where there are but rounding errors: what is zero in exact arithmetic."""
+    return x * (x.norm() > 1e-5)
+
+
 for name in FLOWS:
 
     @step(f"{name}: values, determinants, gradients, the inverse", name)
@@ -49,9 +53,10 @@ for name in FLOWS:
         x = torch.randn(6, 4).requires_grad_()
         y, log = flow(x)
         (y.square().mean() + log.mean()).backward()
-        found = [y, log, x.grad, [p.grad for p in flow.parameters()]]
+        found = [y, cleaned(log), x.grad, [cleaned(p.grad) for p in flow.parameters()]]
         try:
-            found.append(flow.inverse(y.detach()))
+            back, log = flow.inverse(y.detach())
+            found.append((back, cleaned(log)))
         except NotImplementedError:
             found.append("no inverse")
         return found

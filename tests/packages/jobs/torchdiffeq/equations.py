@@ -85,7 +85,7 @@ def _():
     several = odeint(lambda t, s: (s[0] @ A.T, s[0].sum().reshape(1)), state, T)
     backwards = odeint(lambda t, y: y @ A.T, Y0, T.flip(0))
     when, found = odeint(
-        lambda t, y: torch.ones_like(y), torch.zeros(1), torch.tensor([0.0]),
+        lambda t, y: torch.ones_like(y), torch.zeros(1), torch.tensor([0.0, 1.0]),
         event_fn=lambda t, y: y - 1.5,
     )  # fmt: skip
     return several, backwards, when, found

@@ -100,7 +100,7 @@ def _():
     for _ in range(3):
         y0 = torch.full((4, 3), 0.1, dtype=torch.float64)
         found, ratio = torchsde.sdeint(
-            equation, y0, T, bm=brownian(4, 3), method="euler", dt=0.05, logqp=True
+            equation, y0, T, bm=brownian(4, 4), method="euler", dt=0.05, logqp=True
         )
         loss = (found[-1] - 1).square().mean() + ratio.mean()
         optimizer.zero_grad()
