@@ -287,7 +287,7 @@ def _():
     )
 
 
-@step("fully Bayesian (SAAS), by NUTS")
+@step("fully Bayesian (SAAS) without JAX", refused=True)
 def _():
     from botorch.fit import fit_fully_bayesian_model_nuts
     from botorch.models.fully_bayesian import SaasFullyBayesianSingleTaskGP

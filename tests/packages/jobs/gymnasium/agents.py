@@ -162,16 +162,6 @@ def _():
     return losses, again[0].weight, kept["optimizer"]["state"][0]["exp_avg"], target[2].bias
 
 
-@step("wrappers that hand tensors over")
-def _():
-    from gymnasium.wrappers import NumpyToTorch
-
-    env = NumpyToTorch(gym.make("Pendulum-v1"))
-    state, _ = env.reset(seed=3)
-    after, reward, *_ = env.step(torch.tensor([0.5]))
-    return state, after, reward
-
-
 @step("a REINFORCE batch with masks of episodes padded")
 def _():
     lengths = torch.tensor([5, 3])
@@ -196,8 +186,3 @@ def _():
 def _():
     envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")])
     Agent(envs).act(torch.zeros(1, 7))
-
-
-@step("logits that are not numbers", refused=True)
-def _():
-    Categorical(logits=torch.tensor([float("nan"), 1.0]))

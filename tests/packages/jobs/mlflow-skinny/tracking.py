@@ -31,26 +31,24 @@ def _():
     return history, client.get_run(run.info.run_id).data.params
 
 
-@step("metrics and parameters in files")
-def _():
-    from pathlib import Path
-
-    mlflow.set_tracking_uri(Path("runs").resolve().as_uri())
-    with mlflow.start_run() as run:
-        mlflow.log_metric("norm", torch.arange(3.0).norm().item())
-        mlflow.log_dict({"a": [1, 2]}, "given.json")
-    return mlflow.get_run(run.info.run_id).data.metrics
-
-
 @step("a PyTorch model logged and loaded")
 def _():
     import mlflow.pytorch
 
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
-    mlflow.pytorch.save_model(model, "saved")
+    mlflow.pytorch.save_model(model, "saved", serialization_format="pickle")
     again = mlflow.pytorch.load_model("saved")
     x = torch.ones(2, 3)
     return model(x), again(x)
+
+
+@step("a PyTorch model as an exported program")
+def _():
+    import mlflow.pytorch
+
+    model, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), torch.ones(2, 3)
+    mlflow.pytorch.save_model(model, "program", input_example=x.numpy())
+    return model(x), mlflow.pytorch.load_model("program")(x)
 
 
 @step("the weights alone of a PyTorch model")

@@ -28,10 +28,10 @@ def _():
     checker.check_model(found, full_check=True)
     weights = {each.name: numpy_helper.to_array(each) for each in found.graph.initializer}
     return (
-        weights,
+        {name: weights[name] for name in model.state_dict()},
         [each.name for each in found.graph.input],
         [each.name for each in found.graph.output],
-        sorted(node.op_type for node in found.graph.node),
+        [each.op_type for each in found.graph.node if each.op_type in ("Conv", "Relu", "Gemm")],
     )
 
 

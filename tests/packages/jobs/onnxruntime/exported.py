@@ -121,7 +121,7 @@ def _():
 def _():
     class Two(nn.Module):
         def forward(self, x, y, scale=2.0):
-            return x @ y.mT * scale, torch.cat([x, y]).softmax(-1)
+            return x @ y.t() * scale, torch.cat([x, y]).softmax(-1)
 
     x, y = torch.randn(3, 4), torch.randn(5, 4)
     data = exported(Two(), (x, y), opset_version=17, input_names=["x", "y"])

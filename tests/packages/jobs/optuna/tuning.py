@@ -40,7 +40,9 @@ for name in PRUNERS:
     @step(f"a study with a pruner, {name}: values, states", name)
     def _(name):
         study = optuna.create_study(
-            sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=4), pruner=PRUNERS[name]()
+            study_name=name,  # hyperband's brackets are drawn by it
+            sampler=optuna.samplers.TPESampler(seed=0, n_startup_trials=4),
+            pruner=PRUNERS[name](),
         )
         study.optimize(objective, n_trials=8)
         return (

@@ -17,13 +17,12 @@ DISTRIBUTIONS = {
         torch.ones(2), probs=torch.tensor(0.4), gate=torch.tensor(0.3)
     ),
     "Stable": lambda: dist.Stable(torch.tensor(1.5), torch.tensor(0.1)),
-    "SkewLogistic": lambda: dist.SkewLogistic(torch.ones(2)),
+    "SkewLogistic": lambda: dist.SkewLogistic(torch.zeros(2), torch.ones(2)),
     "AsymmetricLaplace": lambda: dist.AsymmetricLaplace(0.0, torch.ones(2), torch.ones(2)),
     "SoftLaplace": lambda: dist.SoftLaplace(torch.zeros(2), torch.ones(2)),
     "InverseGamma": lambda: dist.InverseGamma(torch.ones(2) * 2, torch.ones(2)),
     "LKJ": lambda: dist.LKJCholesky(3, 1.0),
     "VonMises": lambda: dist.VonMises(torch.zeros(2), torch.ones(2)),
-    "VonMises3D": lambda: dist.VonMises3D(torch.tensor([1.0, 0.0, 0.0])),
     "ProjectedNormal": lambda: dist.ProjectedNormal(torch.ones(3)),
     "MixtureOfDiagNormals": lambda: dist.MixtureOfDiagNormals(
         torch.randn(2, 3), torch.ones(2, 3), torch.zeros(2)
@@ -35,7 +34,6 @@ DISTRIBUTIONS = {
     "AffineBeta": lambda: dist.AffineBeta(torch.tensor(2.0), torch.tensor(3.0), 1.0, 2.0),
     "ExtendedBinomial": lambda: dist.ExtendedBinomial(3, probs=torch.tensor(0.4)),
     "Logistic": lambda: dist.Logistic(torch.zeros(2), torch.ones(2)),
-    "InverseWishart-like Wishart": lambda: dist.Wishart(torch.tensor(4.0), torch.eye(2)),
     "Pareto": lambda: dist.Pareto(torch.ones(2), torch.ones(2) * 2),
     "Weibull": lambda: dist.Weibull(torch.ones(2), torch.ones(2)),
     "MaskedMixture": lambda: dist.MaskedMixture(
@@ -84,16 +82,15 @@ FLOWS = {
     "affine_coupling": lambda: T.affine_coupling(3, [8]),
     "batchnorm": lambda: T.batchnorm(3),
     "block_autoregressive": lambda: T.block_autoregressive(3),
-    "generalized_channel_permute": lambda: T.generalized_channel_permute(3),
+    "generalized_channel_permute": lambda: T.generalized_channel_permute(channels=3),
     "householder": lambda: T.householder(3, 2),
     "matrix_exponential": lambda: T.matrix_exponential(3),
     "neural_autoregressive": lambda: T.neural_autoregressive(3, [9]),
-    "permute": lambda: T.permute(3),
     "planar": lambda: T.planar(3),
     "polynomial": lambda: T.polynomial(3, [9]),
     "radial": lambda: T.radial(3),
-    "spline": lambda: T.spline(3, 4),
-    "spline, quadratic": lambda: T.spline(3, 4, order="quadratic"),
+    "spline": lambda: T.spline(3, count_bins=4),
+    "spline, quadratic": lambda: T.spline(3, count_bins=4, order="quadratic"),
     "spline_autoregressive": lambda: T.spline_autoregressive(3, [8], 4),
     "spline_coupling": lambda: T.spline_coupling(3, 1, [8], 4),
     "sylvester": lambda: T.sylvester(3, 2),
@@ -108,8 +105,8 @@ for name in FLOWS:
         x = torch.randn(5, 3, 2, 2) if channels else torch.randn(5, 3)
         y = flow(x)
         jacobian = flow.log_abs_det_jacobian(x, y)
-        (y.square().mean() + jacobian.mean()).backward()
-        return y, jacobian, [p.grad for p in getattr(flow, "parameters", list)()]
+        (y.sin().mean() + jacobian.mean()).backward()
+        return y, jacobian, [p.grad for p in flow.parameters() if p.grad is not None]
 
 
 @step("density estimation by a flow: losses, samples")
@@ -188,11 +185,11 @@ def _():
     )
 
 
-@step("a density of the wrong event shape", refused=True)
+@step("a value of another event shape", refused=True)
 def _():
-    dist.MultivariateNormal(torch.zeros(3), torch.eye(2))
+    dist.Normal(torch.zeros(3), 1.0).to_event(1).log_prob(torch.zeros(4))
 
 
 @step("an unknown spline order", refused=True)
 def _():
-    T.spline(3, 4, order="cubic")(torch.randn(2, 3))
+    T.spline(3, count_bins=4, order="cubic")(torch.randn(2, 3))

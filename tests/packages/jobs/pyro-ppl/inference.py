@@ -26,13 +26,13 @@ from pyro.infer.autoguide import (
     AutoDiagonalNormal,
     AutoGaussian,
     AutoGuideList,
-    AutoIAFNormal,
     AutoLaplaceApproximation,
     AutoLowRankMultivariateNormal,
     AutoMultivariateNormal,
     AutoNormal,
     AutoStructured,
 )
+from pyro.infer.mcmc.util import summary
 from pyro.optim import Adam, ClippedAdam, ExponentialLR
 from steps import step
 
@@ -61,7 +61,6 @@ GUIDES = {
     "AutoDiagonalNormal": AutoDiagonalNormal,
     "AutoMultivariateNormal": AutoMultivariateNormal,
     "AutoLowRankMultivariateNormal": lambda model: AutoLowRankMultivariateNormal(model, rank=2),
-    "AutoIAFNormal": lambda model: AutoIAFNormal(model, hidden_dim=[8]),
     "AutoGaussian": AutoGaussian,
     "AutoStructured": AutoStructured,
 }
@@ -78,8 +77,9 @@ for name in GUIDES:
 
 @step("the Laplace approximation")
 def _():
+    pyro.clear_param_store()
     guide = AutoLaplaceApproximation(regression)
-    fitted(regression, guide, X, Y, steps=30, rate=0.1)
+    fitted(regression, guide, X, Y, steps=200, rate=0.1)
     posterior = guide.laplace_approximation(X, Y).get_posterior()
     return posterior.mean, posterior.covariance_matrix
 
@@ -123,13 +123,8 @@ for kernel in ("HMC", "NUTS"):
         )[kernel]()
         mcmc = MCMC(model, num_samples=6, warmup_steps=6, disable_progbar=True)
         mcmc.run(X, Y)
-        return mcmc.get_samples(), {k: v["mean"] for k, v in summary(mcmc).items()}
-
-
-def summary(mcmc):
-    from pyro.infer.mcmc.util import summary as found
-
-    return found(mcmc.get_samples(group_by_chain=True))
+        means = summary(mcmc.get_samples(group_by_chain=True))
+        return mcmc.get_samples(), {name: found["mean"] for name, found in means.items()}
 
 
 @step("NUTS in double precision with a dense mass matrix")

@@ -81,7 +81,7 @@ def _():
         ridge.coef_,
         LogisticRegression().fit(x, y).predict_proba(x[:3]),
         KNeighborsClassifier(3).fit(x, y).predict(x[:5]),
-        np.sort(KMeans(2, n_init=1, random_state=0).fit(x).inertia_),
+        KMeans(2, n_init=1, random_state=0).fit(x).inertia_,
         StandardScaler().fit_transform(x),
     )
 
