@@ -120,8 +120,8 @@ def _():
 @step("several inputs and outputs, a dictionary of names, opset 17")
 def _():
     class Two(nn.Module):
-        def forward(self, x, y, scale=2.0):
-            return x @ y.t() * scale, torch.cat([x, y]).softmax(-1)
+        def forward(self, x, y):
+            return x @ y.t() * 2.0, torch.cat([x, y]).softmax(-1)
 
     x, y = torch.randn(3, 4), torch.randn(5, 4)
     data = exported(Two(), (x, y), opset_version=17, input_names=["x", "y"])

@@ -48,8 +48,8 @@ def _():
 
 @step("prune, refine: outputs")
 def _():
-    model, given = KAN(width=[2, 2, 1], grid=3, k=3, seed=1), data()
-    model.fit(given, opt="Adam", steps=4, lr=0.02, lamb=0.01)
+    model, given = KAN(width=[2, 2, 1], grid=3, k=3, seed=1), data(300)
+    model.fit(given, opt="Adam", steps=4, lr=0.02, lamb=0.01, update_grid=False)
     model(given["train_input"])
     pruned = model.prune(node_th=1e-3, edge_th=1e-3)
     finer = pruned.refine(5)

@@ -50,8 +50,10 @@ def _():
 def _():
     data, batch = graph(), torch.zeros(NODES, dtype=torch.long)
     found = []
-    layer = gnn.AttentiveFP(WIDTH, 8, 2, 3, 2, 2)
-    found.append(gradients(layer(data.x, data.edge_index, data.edge_attr, batch), layer))
+    layer = gnn.AttentiveFP(WIDTH, 8, 2, 3, 2, 2).double()
+    found.append(
+        gradients(layer(data.x.double(), data.edge_index, data.edge_attr.double(), batch), layer)
+    )
     layer = gnn.models.NeuralFingerprint(WIDTH, 8, 2, 2)
     found.append(gradients(layer(data.x, data.edge_index, batch), layer))
     layer = gnn.LINKX(NODES, WIDTH, 8, 3, 2)
@@ -214,7 +216,8 @@ for name in TRANSFORMS:
             return found.laplacian_eigenvector_pe.abs(), TRANSFORMS[name][1](graph()).to_dict()
         if name == "SVD":
             return TRANSFORMS[name][0](data).x.abs()
-        if name in ("diffusion", "half hop", "propagated"):
+        # TwoHop sorts edges, equal ones in any order, and leaves their features where they are.
+        if name in ("diffusion", "half hop", "propagated", "wider neighbourhoods"):
             del data.edge_attr
         for transform in TRANSFORMS[name]:
             data = transform(data)
