@@ -187,7 +187,8 @@ def _():
     ):
         out = layer(nodes, edges)
         sum(each.square().mean() for each in out.values()).backward()
-        found.append((out, [p.grad for p in layer.parameters()]))
+        grads = [p.grad for p in layer.parameters()]
+        found.append((out, [g * (g.norm() > 1e-5) for g in grads]))
     return found
 
 

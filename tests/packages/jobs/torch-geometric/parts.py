@@ -6,7 +6,7 @@ from steps import step
 from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import aggr, dense
-from torch_geometric.utils import to_dense_adj, to_dense_batch
+from torch_geometric.utils import coalesce, to_dense_adj, to_dense_batch
 
 NODES, WIDTH = 14, 8
 
@@ -58,7 +58,8 @@ for name in POOLS:
             x, edges, which, _ = layer(data.x, data.edge_index, data.batch)
         else:
             x, edges, _, which, *_ = layer(data.x, data.edge_index, batch=data.batch)
-        return gradients(x, data.x, layer), edges, which
+        # Edges are in any order after a product of sparse matrices.
+        return gradients(x, data.x, layer), coalesce(edges), which
 
 
 @step("MemPooling and its loss")
