@@ -14,7 +14,7 @@ from tensorflow_lite_clone.autograd.hooks import move_retained
 from tensorflow_lite_clone.autograd.inplace import check_inplace, record_in_base
 from tensorflow_lite_clone.autograd.mode import mode, no_grad
 from tensorflow_lite_clone.autograd.node import next_sequence_number
-from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.errors import NotStrided, level_outside
 from tensorflow_lite_clone.core.late_bound import apply_recorded, apply_transformed
 from tensorflow_lite_clone.dispatch import hooks
 from tensorflow_lite_clone.tensor import Tensor, View, new_tensor
@@ -194,7 +194,10 @@ def _check_dirty(context: FunctionCtx, tensors: list, made: dict[int, int], reco
 
 def _facts_of(x: Tensor) -> tuple[Any, Any, Any]:
     """A tensor's shape, native dtype and backend."""
-    storage = x._storage
+    try:
+        storage = x._storage
+    except NotStrided:  # a sparse tensor, which has them of its values
+        return tuple(x.shape), *_facts_of(x._elements)[1:]  # type: ignore[attr-defined]
     return storage.physical.shape, storage.physical.dtype, storage.backend
 
 

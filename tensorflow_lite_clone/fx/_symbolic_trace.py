@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools  # noqa: F401
 from collections.abc import Callable
+from types import FunctionType  # noqa: F401
 from typing import Any
 
+from tensorflow_lite_clone.core.interception import intercept, release
 from tensorflow_lite_clone.fx._compatibility import compatibility
-from tensorflow_lite_clone.fx._patching import maybe_revert_all_patches, wrap
+from tensorflow_lite_clone.fx._patching import Patcher, maybe_revert_all_patches, wrap
 from tensorflow_lite_clone.fx._patching import wrapped_functions as _wrapped_fns_to_patch
 from tensorflow_lite_clone.fx._patching import wrapped_methods as _wrapped_methods_to_patch
 from tensorflow_lite_clone.fx._tracer import (
@@ -16,10 +19,13 @@ from tensorflow_lite_clone.fx._tracer import (
     ProxyableClassMeta,
     Tracer,
     _assert_is_none,
+    _orig_module_call,  # noqa: F401
+    _orig_module_getattr,  # noqa: F401
     is_fx_symbolic_tracing,
     is_fx_tracing,
 )
 from tensorflow_lite_clone.fx.graph_module import GraphModule
+from tensorflow_lite_clone.fx.proxy import Proxy  # noqa: F401
 from tensorflow_lite_clone.nn.modules.module import Module
 
 __all__ = [
@@ -37,6 +43,34 @@ __all__ = [
 ]
 
 _maybe_revert_all_patches = maybe_revert_all_patches
+
+# torch_geometric (`to_hetero`) writes `Tracer.trace` anew of these names, and of the modules,
+# classes and functions that PyTorch has beside them.
+_patch_wrapped_functions = Patcher.patch_wrapped
+_autowrap_check = Patcher.patch_functions
+
+
+class ScriptObject:
+    """An object of TorchScript's, of which there are none here."""
+
+
+class _Patcher(Patcher):
+    """A block in which functions note that they are called with proxies, as `Tracer.trace` has."""
+
+    def patch_method(
+        self, cls: type, name: str, value: Callable[..., Any], deduplicate: bool = True
+    ) -> None:
+        """Let a class have another method, also where it has another already."""
+        super().patch_method(cls, name, value)
+
+    def __enter__(self) -> Patcher:
+        intercept()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        release()
+
 
 # Code of graphs, and files, name them as PyTorch has them.
 for _each in (PHBase, PHWithMeta, ProxyableClassMeta, Tracer, _assert_is_none, wrap):

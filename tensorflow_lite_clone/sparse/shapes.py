@@ -64,8 +64,9 @@ def t(input: SparseTensor) -> SparseTensor:
     return input if input.ndim < 2 else transpose(input, 0, 1)
 
 
-for _name in ("T", "mT", "H"):
+for _name in ("T", "H"):
     setattr(SparseTensor, _name, property(t))
+SparseTensor.mT = property(lambda self: transpose(self, -2, -1))  # type: ignore[method-assign]
 
 
 @function("unsqueeze")

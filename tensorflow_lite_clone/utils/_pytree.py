@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tensorflow_lite_clone._bind import names_of
+from tensorflow_lite_clone.core.shape import Size
 
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
@@ -87,6 +88,7 @@ for _type, _flatten, _unflatten in (
     (defaultdict, _from_defaultdict, _to_defaultdict),
     (deque, lambda x: (list(x), x.maxlen), lambda values, length: deque(values, length)),
     (namedtuple, lambda x: (list(x), type(x)), lambda values, kind: kind(*values)),
+    (Size, lambda x: (list(x), None), lambda values, context: tuple(values)),
 ):
     register_pytree_node(_type, _flatten, _unflatten)  # type: ignore[arg-type]
 for _type in names_of("return_types").values():

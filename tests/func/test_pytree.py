@@ -55,6 +55,11 @@ def test_registered():
     same(script)
 
 
+def test_a_size_is_a_tree():
+    same(lambda lib: trees(lib).tree_flatten(lib.ones(2, 3).shape)[0])
+    same(lambda lib: trees(lib).tree_map(lambda n: n + 1, lib.ones(2, 3).shape))
+
+
 def test_functions():
     def script(lib):
         p = trees(lib)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import io
 import pickle
 from typing import Any
@@ -147,6 +148,56 @@ def errors_in_code(lib: Any) -> list[Any]:
             seen.append(error(module, *args)[0])
         seen.append(shown.getvalue().partition("Call using")[2].splitlines())
     return seen
+
+
+def tracers_written_anew(lib: Any) -> list[Any]:
+    """As torch_geometric's, which has its own `Tracer.trace`."""
+    parts = importlib.import_module(f"{lib.__name__}.fx._symbolic_trace")
+
+    class Whole(lib.fx.Tracer):
+        def is_leaf_module(self, *given: Any) -> bool:
+            return True
+
+        def trace(self, root: Any, concrete_args: Any = None) -> Any:
+            self.root, function = root, type(root).forward
+            self.submodule_paths = {module: name for name, module in root.named_modules()}
+            self.graph, self.tensor_attrs, cache = lib.fx.Graph(), {}, {}
+            assert isinstance(function, parts.FunctionType)
+            assert not isinstance(root, parts.ScriptObject)
+            names = function.__globals__
+            function, args = self.create_args_for_root(function, True, concrete_args)
+
+            @parts.functools.wraps(parts._orig_module_getattr)
+            def get(module: Any, name: str) -> Any:
+                return self.getattr(name, parts._orig_module_getattr(module, name), cache)
+
+            @parts.functools.wraps(parts._orig_module_call)
+            def call(module: Any, *args: Any) -> Any:
+                return self.call_module(
+                    module, lambda *given: parts._orig_module_call(module, *given), args, {}
+                )
+
+            with parts._Patcher() as patcher:
+                patcher.patch_method(lib.nn.Module, "__getattr__", get, deduplicate=False)
+                patcher.patch_method(lib.nn.Module, "__call__", call, deduplicate=False)
+                parts._patch_wrapped_functions(patcher)
+                parts._autowrap_check(patcher, names, self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(function(*args)),), {})
+            self.submodule_paths = None
+            return self.graph
+
+    class Net(lib.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = lib.nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return lib.relu(self.layer(x)) + self.layer.weight
+
+    net = Net()
+    traced = lib.fx.GraphModule(net, Whole().trace(net))
+    x = lib.ones(2, 2)
+    return [str(traced.graph), numbers(traced(x)) == numbers(net(x))]
 
 
 PROGRAMS = defined(globals())

@@ -10,7 +10,15 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tests.device import DEVICE
-from tests.sparse.against_torch import LIBRARIES, described, device_of, outcome, rows, same
+from tests.sparse.against_torch import (
+    LIBRARIES,
+    described,
+    device_of,
+    matrix,
+    outcome,
+    rows,
+    same,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's, of beta state
 
@@ -393,3 +401,24 @@ def test_compiled_functions_run_eagerly(whole: bool, caplog: Any) -> None:
         assert s.w.grad is not None and s.w.grad.is_sparse
     assert found[0] == found[1]
     assert "sparse gradient" in caplog.text
+
+
+def by_a_function_of_the_user(lib: Any) -> Any:
+    class Product(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, sparse: Any, dense: Any) -> Any:
+            ctx.sparse = sparse
+            return lib.sparse.mm(sparse, dense)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None, lib.sparse.mm(ctx.sparse.t(), g)
+
+    s = Sides(lib)
+    Product.apply(matrix(lib, [[2, 0, 2], [3, 1, 3]]), s.w[:4]).square().sum().backward()
+    return s.w.grad
+
+
+def test_a_function_of_the_user_takes_a_sparse_constant() -> None:
+    mine, other = (described(by_a_function_of_the_user(lib), lib) for lib in LIBRARIES)
+    assert mine == other

@@ -49,6 +49,11 @@ SAMPLES = [
         "torch.randint_like(f, 10), torch.randint_like(f, 3, 8), torch.randint_like(i, 5)",
     ),
     ("randint_like dtype", "torch.randint_like(f, 10, dtype=torch.int64)"),
+    ("randint_like by names", "torch.randint_like(f, high=10), torch.randint_like(f, 3, high=8)"),
+    (
+        "randint_like generator",
+        "torch.randint_like(f, 10, generator=torch.Generator().manual_seed(3))",
+    ),
     (
         "normal",
         "torch.normal(0.0, 1.0, (3,)), torch.normal(2, 3, size=(20,)), torch.normal(f, f + 1)",

@@ -114,6 +114,14 @@ def test_messages(name):
         assert mine == other
 
 
+def test_hyperparameters_that_are_no_dictionary(tmp_path):
+    def of(lib_writer):
+        with lib_writer.SummaryWriter(tmp_path) as writer:
+            return outcome(lambda: writer.add_hparams([1], {"loss": 1.0}))
+
+    assert of(ours) == of(theirs)
+
+
 def test_half_precision_can_be_read_back():
     """PyTorch writes the bits of float32 here, which TensorBoard reads as other numbers."""
     x = tlc.tensor([[1.5, -2.0]], dtype=tlc.float16)

@@ -138,7 +138,8 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
         op.check(tuple(known))
     dtype = operand_dtype(*known)
     if dtype.kind in op.refuses:
-        refuse(op.name, dtype)
+        place = next(value.device for value in known if isinstance(value, Tensor))
+        refuse(f"{op.name}_{place.type}", dtype)  # as PyTorch calls its kernels
     if op.floating and dtype.kind in "biu":
         dtype = get_default_dtype()
     return as_operands(tuple(known), dtype)

@@ -142,20 +142,24 @@ def _randint(
 @public("torch")
 def randint_like(
     input: Tensor,
-    low: int,
-    high: int | None = None,
+    low: Any = None,
+    high: Any = None,
     *,
+    generator: Generator | None = None,
     dtype: DType | None = None,
     device: Any = None,
     requires_grad: bool = False,
     memory_format: Any = None,
     **ignored: Any,
 ) -> Tensor:
-    """Integers from [low, high) in `input`'s shape and dtype."""
+    """Integers from [low, high), or [0, high), in `input`'s shape and dtype."""
     if high is None:
-        low, high = 0, low
+        low, high = None, low
+    if high is None:
+        raise TypeError('randint_like() missing 1 required positional arguments: "high"')
     result = empty_like(drawing(input), dtype=dtype, device=device, memory_format=memory_format)
-    random_(result, _bound("low", low), _bound("high", high))
+    first, end = 0 if low is None else _bound("low", low), _bound("high", high)
+    random_(result, first, end, generator=generator)
     return result.requires_grad_() if requires_grad else result
 
 

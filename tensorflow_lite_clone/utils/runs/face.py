@@ -300,6 +300,8 @@ class Face:
         global_step: Any = None,
     ) -> None:
         """Add a run's hyperparameters and final metrics, in a folder `run_name` of its own."""
+        if type(hparam_dict) is not dict or type(metric_dict) is not dict:
+            raise TypeError("hparam_dict and metric_dict should be dictionary.")
         made = self._make.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         name = str(time.time()) if run_name is None else run_name
         folder = os.path.join(self._get_file_writer().get_logdir(), name)

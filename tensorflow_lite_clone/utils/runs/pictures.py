@@ -41,7 +41,7 @@ def to_hwc(x: np.ndarray, dataformats: str) -> np.ndarray:
         raise AssertionError(f"You can not use the same dimension shordhand twice: {dataformats}")
     if x.ndim != len(dataformats):
         raise AssertionError(
-            f"size of input tensor and input format are different: tensor shape {x.shape}, "
+            f"size of input tensor and input format are different. tensor shape: {x.shape}, "
             f"input_format: {dataformats}"
         )
     expected = {4: "NCHW", 3: "HWC", 2: "HW"}[x.ndim]
