@@ -19,7 +19,8 @@ def picture(index=0, side=32):
 @step("pictures and masks to tensors")
 def _():
     chain = A.Compose(
-        [A.HorizontalFlip(p=1), A.Rotate(20, p=1), A.Normalize(), ToTensorV2(transpose_mask=True)], seed=3
+        [A.HorizontalFlip(p=1), A.Rotate(20, p=1), A.Normalize(), ToTensorV2(transpose_mask=True)],
+        seed=3,
     )
     out = chain(image=picture(), mask=picture(1)[..., :2])
     return out["image"], out["mask"]
@@ -46,7 +47,13 @@ def _():
 class Made(Dataset):
     def __init__(self):
         self.chain = A.Compose(
-            [A.RandomResizedCrop((16, 16)), A.ColorJitter(), A.CoarseDropout(), A.Normalize(), ToTensorV2()],
+            [
+                A.RandomResizedCrop((16, 16)),
+                A.ColorJitter(),
+                A.CoarseDropout(),
+                A.Normalize(),
+                ToTensorV2(),
+            ],
             seed=5,
         )
 
@@ -61,7 +68,9 @@ class Made(Dataset):
 def _():
     batch, _ = next(iter(DataLoader(Made(), 4)))
     shapes = [x.shape for x, _ in DataLoader(Made(), 4, num_workers=2)]
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(196, 2))  # fmt: skip
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(196, 2)
+    )
     optimizer, losses = torch.optim.SGD(net.parameters(), 0.05), []
     for x, labels in DataLoader(Made(), 4):
         loss = torch.nn.functional.cross_entropy(net(x), labels)
@@ -78,7 +87,11 @@ def _():
     again = A.from_dict(A.to_dict(chain))
     replay = A.ReplayCompose([A.RandomBrightnessContrast(p=1), ToTensorV2()], seed=2)
     out = replay(image=picture())
-    return len(again), out["image"], A.ReplayCompose.replay(out["replay"], image=picture(1))["image"]
+    return (
+        len(again),
+        out["image"],
+        A.ReplayCompose.replay(out["replay"], image=picture(1))["image"],
+    )
 
 
 @step("a tensor instead of an array is refused", refused=True)

@@ -39,7 +39,10 @@ INPUTS = {
     "GradientShap": {"baselines": torch.zeros(3, 1, 8, 8), "n_samples": 4},
     "Occlusion": {"sliding_window_shapes": (1, 3, 3), "strides": 2},
     "FeaturePermutation": {},
-    "ShapleyValueSampling": {"n_samples": 2, "feature_mask": torch.arange(64).reshape(1, 1, 8, 8) // 16},
+    "ShapleyValueSampling": {
+        "n_samples": 2,
+        "feature_mask": torch.arange(64).reshape(1, 1, 8, 8) // 16,
+    },
     "ShapleyValues": {"feature_mask": torch.arange(64).reshape(1, 1, 8, 8) // 16},
 }
 for name, options in INPUTS.items():
@@ -70,7 +73,13 @@ for name, options in LAYERS.items():
         return getattr(attr, name)(net, net.conv).attribute(x, **options)
 
 
-for name in ("NeuronGradient", "NeuronIntegratedGradients", "NeuronConductance", "NeuronDeepLift", "NeuronGuidedBackprop"):  # fmt: skip
+for name in (
+    "NeuronGradient",
+    "NeuronIntegratedGradients",
+    "NeuronConductance",
+    "NeuronDeepLift",
+    "NeuronGuidedBackprop",
+):
 
     @step(f"to a neuron: {name}", name)
     def _(name):
@@ -82,7 +91,9 @@ for name in ("NeuronGradient", "NeuronIntegratedGradients", "NeuronConductance",
 @step("NoiseTunnel around gradients; deltas of convergence; several inputs")
 def _():
     net, x = parts()
-    smooth = attr.NoiseTunnel(attr.Saliency(net)).attribute(x, nt_samples=3, nt_type="smoothgrad_sq", target=0, stdevs=0.1)  # fmt: skip
+    smooth = attr.NoiseTunnel(attr.Saliency(net)).attribute(
+        x, nt_samples=3, nt_type="smoothgrad_sq", target=0, stdevs=0.1
+    )
     _, delta = attr.IntegratedGradients(net).attribute(x, target=2, return_convergence_delta=True)
     two = attr.IntegratedGradients(lambda a, b: (a * b).sum(1).square())
     return smooth, delta, two.attribute((x.flatten(1), x.flatten(1) + 1), n_steps=8)
@@ -101,14 +112,20 @@ def _():
     class Words(nn.Module):
         def __init__(self):
             super().__init__()
-            self.embed, self.rnn, self.out = nn.Embedding(20, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 2)
+            self.embed, self.rnn, self.out = (
+                nn.Embedding(20, 8),
+                nn.GRU(8, 8, batch_first=True),
+                nn.Linear(8, 2),
+            )
 
         def forward(self, x):
             return self.out(self.rnn(self.embed(x))[1][0])
 
     net = Words().eval()
     explain = attr.LayerIntegratedGradients(net, net.embed)
-    return explain.attribute(torch.tensor([[3, 5, 7]]), torch.zeros(1, 3, dtype=torch.long), target=1, n_steps=10)  # fmt: skip
+    return explain.attribute(
+        torch.tensor([[3, 5, 7]]), torch.zeros(1, 3, dtype=torch.long), target=1, n_steps=10
+    )
 
 
 @step("metrics: infidelity and sensitivity")
@@ -138,9 +155,14 @@ def _():
 
     data = torch.utils.data.TensorDataset(torch.randn(10, 4), torch.arange(10) % 2)
     tracer = TracInCPFast(
-        net, net[2], data, ["point.pt"], checkpoints_load_func=load, batch_size=5,
+        net,
+        net[2],
+        data,
+        ["point.pt"],
+        checkpoints_load_func=load,
+        batch_size=5,
         loss_fn=nn.CrossEntropyLoss(reduction="sum"),
-    )  # fmt: skip
+    )
     return tracer.influence((torch.randn(3, 4), torch.tensor([0, 1, 1])))
 
 

@@ -42,9 +42,13 @@ for schedule in ("linear", "cosine", "sigmoid"):
     @step(f"the {schedule} schedule: its betas, samples by DDIM, a mixture of pictures", schedule)
     def _(schedule):
         model = GaussianDiffusion(
-            unet(self_condition=True), image_size=16, timesteps=20, sampling_timesteps=4,
-            beta_schedule=schedule, min_snr_loss_weight=True,
-        )  # fmt: skip
+            unet(self_condition=True),
+            image_size=16,
+            timesteps=20,
+            sampling_timesteps=4,
+            beta_schedule=schedule,
+            min_snr_loss_weight=True,
+        )
         x = torch.rand(2, 3, 16, 16)
         return model.betas, model.sample(2), model.interpolate(x[:1], x[1:], t=3)
 
@@ -61,11 +65,11 @@ def _():
 @step("learned variances, a weighted objective, continuous time, EDM")
 def _():
     x = torch.rand(2, 3, 16, 16)
-    learned = LearnedGaussianDiffusion(
-        unet(learned_variance=True), image_size=16, timesteps=5
-    )
+    learned = LearnedGaussianDiffusion(unet(learned_variance=True), image_size=16, timesteps=5)
     weighted = WeightedObjectiveGaussianDiffusion(
-        Unet(dim=8, dim_mults=(1, 2), out_dim=8, attn_dim_head=8, attn_heads=2), image_size=16, timesteps=5
+        Unet(dim=8, dim_mults=(1, 2), out_dim=8, attn_dim_head=8, attn_heads=2),
+        image_size=16,
+        timesteps=5,
     )
     continuous = ContinuousTimeGaussianDiffusion(
         unet(random_or_learned_sinusoidal_cond=True), image_size=16, num_sample_steps=3
@@ -83,14 +87,18 @@ def _():
 
 @step("guidance without a classifier: loss and samples")
 def _():
-    net = GuidedUnet(dim=8, dim_mults=(1, 2), num_classes=3, cond_drop_prob=0.5, attn_dim_head=8, attn_heads=2)  # fmt: skip
+    net = GuidedUnet(
+        dim=8, dim_mults=(1, 2), num_classes=3, cond_drop_prob=0.5, attn_dim_head=8, attn_heads=2
+    )
     model = Guided(net, image_size=16, timesteps=4)
     loss = model(torch.rand(2, 3, 16, 16), classes=torch.tensor([0, 2]))
     loss.backward()
     return loss, model.sample(classes=torch.tensor([1]), cond_scale=3.0)
 
 
-@step("the Trainer on a folder: its state saved and loaded", )
+@step(
+    "the Trainer on a folder: its state saved and loaded",
+)
 def _():
     import os
 
@@ -106,10 +114,17 @@ def _():
 
     def trainer():
         return Trainer(
-            model, "pictures", train_batch_size=2, train_lr=1e-3, train_num_steps=2,
-            gradient_accumulate_every=1, save_and_sample_every=2, num_samples=1, calculate_fid=False,
+            model,
+            "pictures",
+            train_batch_size=2,
+            train_lr=1e-3,
+            train_num_steps=2,
+            gradient_accumulate_every=1,
+            save_and_sample_every=2,
+            num_samples=1,
+            calculate_fid=False,
             results_folder="results",
-        )  # fmt: skip
+        )
 
     first = trainer()
     first.train()

@@ -1,7 +1,17 @@
 """Rearranging tensors, and layers that do it in a model."""
 
 import torch
-from einops import EinopsError, asnumpy, einsum, pack, parse_shape, rearrange, reduce, repeat, unpack
+from einops import (
+    EinopsError,
+    asnumpy,
+    einsum,
+    pack,
+    parse_shape,
+    rearrange,
+    reduce,
+    repeat,
+    unpack,
+)
 from einops.layers.torch import EinMix, Rearrange, Reduce
 from steps import step
 from torch import nn

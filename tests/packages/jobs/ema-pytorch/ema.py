@@ -56,7 +56,11 @@ def _():
 def _():
     net, optimizer, x = parts()
     hoc = PostHocEMA(
-        net, sigma_rels=(0.05, 0.3), update_every=1, checkpoint_every_num_steps=3, checkpoint_folder="kept"
+        net,
+        sigma_rels=(0.05, 0.3),
+        update_every=1,
+        checkpoint_every_num_steps=3,
+        checkpoint_folder="kept",
     )
     train(net, optimizer, x, 9, hoc)
     return hoc.synthesize_ema_model(sigma_rel=0.15).eval()(x)

@@ -18,7 +18,13 @@ from fastai.callback.all import (  # noqa: E402
     ReduceLROnPlateau,
     SaveModelCallback,
 )
-from fastai.tabular.all import Categorify, FillMissing, Normalize, TabularDataLoaders, tabular_learner  # noqa: E402
+from fastai.tabular.all import (  # noqa: E402
+    Categorify,
+    FillMissing,
+    Normalize,
+    TabularDataLoaders,
+    tabular_learner,
+)
 from fastai.vision.all import (  # noqa: E402
     CategoryBlock,
     ClassificationInterpretation,
@@ -61,7 +67,6 @@ def line():
 def learner(**options):
     net = nn.Sequential(nn.Linear(1, 8), nn.ReLU(), nn.Linear(8, 1))
     learn = Learner(line(), net, loss_func=nn.MSELoss(), metrics=metrics.mae, **options)
-    learn.remove_cb(learn.progress) if hasattr(learn, "progress") else None
     return learn
 
 
@@ -75,7 +80,10 @@ for name in ("fit", "fit_one_cycle", "fit_flat_cos", "fit_sgdr"):
     def _(name):
         set_seed(1)
         learn = learner()
-        getattr(learn, name)(*((2, 1) if name == "fit_sgdr" else (3,)), **({"lr_max": 0.05} if name in ("fit_one_cycle", "fit_sgdr") else {"lr": 0.05}))  # fmt: skip
+        getattr(learn, name)(
+            *((2, 1) if name == "fit_sgdr" else (3,)),
+            **({"lr_max": 0.05} if name in ("fit_one_cycle", "fit_sgdr") else {"lr": 0.05}),
+        )
         return history(learn), learn.recorder.lrs
 
 
@@ -126,7 +134,13 @@ def _():
     again = learn.get_preds()[0]
     learn.export("learner.pkl")
     loaded = load_learner("learner.pkl")
-    return predictions, targets, (again - predictions).abs().max(), learn.validate(), loaded.model[0].weight  # fmt: skip
+    return (
+        predictions,
+        targets,
+        (again - predictions).abs().max(),
+        learn.validate(),
+        loaded.model[0].weight,
+    )
 
 
 @step("frozen groups, rates by slices")
@@ -161,14 +175,16 @@ folders()
 def _():
     set_seed(2, reproducible=True)
     block = DataBlock(
-        (ImageBlock, CategoryBlock), get_items=get_image_files, get_y=parent_label,
-        splitter=RandomSplitter(0.25, seed=1), item_tfms=Resize(32),
+        (ImageBlock, CategoryBlock),
+        get_items=get_image_files,
+        get_y=parent_label,
+        splitter=RandomSplitter(0.25, seed=1),
+        item_tfms=Resize(32),
         batch_tfms=aug_transforms(size=32, max_warp=0.1),
-    )  # fmt: skip
+    )
     dls = block.dataloaders("pictures", bs=4, num_workers=0)
     x, y = dls.one_batch()
     learn = Learner(dls, xresnet18(n_out=2), metrics=metrics.accuracy)
-    learn.remove_cb(learn.progress) if hasattr(learn, "progress") else None
     learn.fit(1, lr=1e-4)
     return type(x).__name__, type(y).__name__, x.mean(), x.std(), learn.recorder.losses
 
@@ -180,7 +196,6 @@ def _():
         "pictures", valid_pct=0.25, seed=1, item_tfms=Resize(32), bs=6, num_workers=0
     )
     learn = vision_learner(dls, resnet18, pretrained=False, metrics=metrics.error_rate)
-    learn.remove_cb(learn.progress) if hasattr(learn, "progress") else None
     learn.fit_one_cycle(1, 1e-4)
     label, index, scores = learn.predict("pictures/dark/0.png")
     matrix = ClassificationInterpretation.from_learner(learn).confusion_matrix()
@@ -195,7 +210,6 @@ def _():
     )
     net = nn.Sequential(nn.Flatten(), nn.Linear(768, 2))
     learn = Learner(dls, net, loss_func=losses.LabelSmoothingCrossEntropy(), cbs=MixUp(0.4))
-    learn.remove_cb(learn.progress) if hasattr(learn, "progress") else None
     learn.fit(2, lr=1e-3)
     return history(learn)
 
@@ -203,7 +217,9 @@ def _():
 @step("typed tensors keep their types through operations")
 def _():
     x, mask = TensorImage(torch.rand(3, 4, 4)), TensorMask(torch.ones(4, 4).long())
-    return [type(each).__name__ for each in (x + 1, x.mean(0), x[0], mask == 1, torch.stack([x, x]))], (x * 2).sum()  # fmt: skip
+    return [
+        type(each).__name__ for each in (x + 1, x.mean(0), x[0], mask == 1, torch.stack([x, x]))
+    ], (x * 2).sum()
 
 
 @step("a dynamic U-Net on a body: masks and the gradient")
@@ -211,10 +227,9 @@ def _():
     body = create_body(resnet18(), pretrained=False)
     model = DynamicUnet(body, 3, (64, 64)).eval()
     out = model(torch.rand(1, 3, 64, 64))
-    loss = losses.CombinedLoss() if hasattr(losses, "CombinedLoss") else losses.DiceLoss()
     found = losses.DiceLoss()(out, torch.randint(3, (1, 64, 64)))
     found.backward()
-    return out, found, body[0].weight.grad, type(loss).__name__
+    return out, found, body[0].weight.grad
 
 
 def table():
@@ -235,12 +250,16 @@ def table():
 def _():
     set_seed(3)
     dls = TabularDataLoaders.from_df(
-        table(), procs=[Categorify, FillMissing, Normalize], cat_names=["colour"],
-        cont_names=["size", "age"], y_names="label", valid_idx=list(range(90, 120)), bs=16,
+        table(),
+        procs=[Categorify, FillMissing, Normalize],
+        cat_names=["colour"],
+        cont_names=["size", "age"],
+        y_names="label",
+        valid_idx=list(range(90, 120)),
+        bs=16,
         num_workers=0,
-    )  # fmt: skip
+    )
     learn = tabular_learner(dls, layers=[16, 8], metrics=metrics.accuracy)
-    learn.remove_cb(learn.progress) if hasattr(learn, "progress") else None
     learn.fit_one_cycle(3, 1e-2)
     _, label, scores = learn.predict(table().iloc[0])
     return history(learn), label, scores, learn.get_preds()[0]
@@ -262,6 +281,3 @@ def _():
 @step("pictures that are not there are refused", refused=True)
 def _():
     PILImage.create("absent.png")
-
-
-

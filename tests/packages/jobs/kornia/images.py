@@ -25,8 +25,8 @@ FILTERS = {
     "blur_pool2d": lambda x: filters.blur_pool2d(x, 3),
 }
 COLOURS = (
-    "rgb_to_grayscale rgb_to_hsv rgb_to_hls rgb_to_lab rgb_to_luv rgb_to_xyz rgb_to_ycbcr rgb_to_yuv "
-    "rgb_to_linear_rgb sepia rgb_to_bgr"
+    "rgb_to_grayscale rgb_to_hsv rgb_to_hls rgb_to_lab rgb_to_luv rgb_to_xyz rgb_to_ycbcr "
+    "rgb_to_yuv rgb_to_linear_rgb sepia rgb_to_bgr"
 ).split()
 ENHANCED = {
     "brightness": lambda x: enhance.adjust_brightness(x, 0.2),
@@ -124,7 +124,7 @@ def _():
 def _():
     reference = filters.gaussian_blur2d(picture(1, 32), (9, 9), (3.0, 3.0))[:1]
     moved = geometry.translate(reference, torch.tensor([[1.5, -1.0]]))
-    registrator = geometry.ImageRegistrator("translation" if False else "similarity", num_iterations=15, pyramid_levels=2)  # fmt: skip
+    registrator = geometry.ImageRegistrator("similarity", num_iterations=15, pyramid_levels=2)
     return registrator.register(moved, reference)
 
 
@@ -142,8 +142,11 @@ def _():
     x = picture(1)
     patches = contrib.extract_tensor_patches(x, window_size=8, stride=4)
     whole = contrib.combine_tensor_patches(
-        contrib.extract_tensor_patches(x, window_size=8, stride=8), original_size=24, window_size=8, stride=8
-    )  # fmt: skip
+        contrib.extract_tensor_patches(x, window_size=8, stride=8),
+        original_size=24,
+        window_size=8,
+        stride=8,
+    )
     marks = contrib.connected_components((x > 0.6).float(), 30)
     return patches, whole, marks, contrib.distance_transform((x > 0.9).float(), 5)
 

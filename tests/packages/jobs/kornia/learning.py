@@ -131,10 +131,7 @@ def _():
 @step("keypoints with scale and orientation, described and matched")
 def _():
     blobs = torch.nn.functional.interpolate(torch.rand(1, 1, 12, 12), size=(64, 64), mode="bicubic")
-    detector = feature.ScaleSpaceDetector(
-        20, resp_module=feature.BlobDoG(), scale_pyr_module=None or feature.ScaleSpaceDetector(1).scale_pyr,
-        ori_module=feature.LAFOrienter(19),
-    )  # fmt: skip
+    detector = feature.ScaleSpaceDetector(20, ori_module=feature.LAFOrienter(19))
     frames, responses = detector(blobs)
     patches = feature.extract_patches_from_pyramid(blobs, frames, 32)
     descriptions = feature.SIFTDescriptor(32)(patches[0])
@@ -177,8 +174,12 @@ def _():
 
 @step("augmentations in training: losses of four steps")
 def _():
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(196, 2))  # fmt: skip
-    augment = K.AugmentationSequential(K.RandomHorizontalFlip(), K.ColorJitter(0.2, 0.2, 0.2, 0.1, p=0.8))  # fmt: skip
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3, 2), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(196, 2)
+    )
+    augment = K.AugmentationSequential(
+        K.RandomHorizontalFlip(), K.ColorJitter(0.2, 0.2, 0.2, 0.1, p=0.8)
+    )
     optimizer, found = torch.optim.Adam(net.parameters(), 1e-2), []
     x, labels = torch.rand(6, 3, 16, 16), torch.arange(6) % 2
     for _ in range(4):

@@ -15,7 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 
 def train(fabric, model=None, epochs=2):
-    model = model or torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    model = model or torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+    )
     model, optimizer = fabric.setup(model, torch.optim.AdamW(model.parameters(), 0.02))
     loader = fabric.setup_dataloaders(DataLoader(TensorDataset(torch.randn(24, 4)), 6))
     losses = []
@@ -79,7 +81,9 @@ def _():
 def _():
     from lightning.fabric.loggers import CSVLogger
 
-    fabric = Fabric(accelerator="cpu", devices=1, loggers=CSVLogger("logs", flush_logs_every_n_steps=1))
+    fabric = Fabric(
+        accelerator="cpu", devices=1, loggers=CSVLogger("logs", flush_logs_every_n_steps=1)
+    )
     model, _, losses = train(fabric, epochs=1)
     with fabric.no_backward_sync(model):
         fabric.backward(model(torch.ones(2, 4)).sum())
@@ -89,7 +93,7 @@ def _():
         return [float(line.split(",")[0]) for line in file.read().splitlines()[1:]]
 
 
-PROGRAM = '''
+PROGRAM = """
 import logging, warnings, torch
 warnings.filterwarnings("ignore"); logging.disable(logging.INFO)
 from lightning.fabric import Fabric
@@ -110,7 +114,7 @@ if __name__ == "__main__":
     fabric.barrier()
     if fabric.is_global_zero:
         print("FOUND", mean.item(), *both.flatten().tolist(), *model.weight.flatten().tolist())
-'''
+"""
 
 
 @step("two processes (ddp): the loss, what is gathered, the weights")

@@ -30,9 +30,11 @@ class Net(L.LightningModule):
         super().__init__()
         self.save_hyperparameters()
         self.net = torch.nn.Sequential(
-            torch.nn.Linear(8, width), torch.nn.ReLU(), torch.nn.Dropout(0.1),
+            torch.nn.Linear(8, width),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(0.1),
             torch.nn.Linear(width, 3),
-        )  # fmt: skip
+        )
 
     def forward(self, x):
         return self.net(x)
@@ -223,7 +225,9 @@ def _():
             seen.append(outputs["loss"].item())
 
         def on_before_optimizer_step(self, trainer, module, optimizer):
-            seen.append(sum(p.grad.norm().item() for p in module.parameters() if p.grad is not None))
+            seen.append(
+                sum(p.grad.norm().item() for p in module.parameters() if p.grad is not None)
+            )
 
     class Thaw(callbacks.BaseFinetuning):
         def freeze_before_training(self, module):
@@ -260,7 +264,7 @@ def _():
     return metrics(runner)
 
 
-PROGRAM = '''
+PROGRAM = """
 import logging, warnings, torch, lightning as L
 warnings.filterwarnings("ignore"); logging.disable(logging.INFO)
 from torch.utils.data import DataLoader, TensorDataset
@@ -286,7 +290,7 @@ if __name__ == "__main__":
     if runner.is_global_zero:
         print("FOUND", runner.callback_metrics["loss"].item(), runner.world_size,
             *net.layer.weight.flatten().tolist())
-'''
+"""
 
 
 @step("two processes (ddp): the loss and the weights")

@@ -7,41 +7,88 @@ from monai.networks import nets, one_hot
 from steps import step
 
 UNET = {
-    "spatial_dims": 2, "in_channels": 1, "out_channels": 3, "channels": (4, 8, 16), "strides": (2, 2)
-}  # fmt: skip
+    "spatial_dims": 2,
+    "in_channels": 1,
+    "out_channels": 3,
+    "channels": (4, 8, 16),
+    "strides": (2, 2),
+}
 NETS = {
     "UNet": (lambda: nets.UNet(num_res_units=1, **UNET), (1, 32, 32)),
     "UNet in 3-D": (lambda: nets.UNet(**{**UNET, "spatial_dims": 3}), (1, 16, 16, 16)),
     "BasicUNet": (lambda: nets.BasicUNet(2, 1, 3, (4, 4, 8, 8, 8, 4)), (1, 32, 32)),
     "AttentionUnet": (
-        lambda: nets.AttentionUnet(2, 1, 3, channels=(4, 8, 16), strides=(2, 2)), (1, 32, 32)),
+        lambda: nets.AttentionUnet(2, 1, 3, channels=(4, 8, 16), strides=(2, 2)),
+        (1, 32, 32),
+    ),
     "DynUNet": (
-        lambda: nets.DynUNet(2, 1, 3, [3, 3, 3], [1, 2, 2], [2, 2], filters=[4, 8, 16]), (1, 32, 32)),
+        lambda: nets.DynUNet(2, 1, 3, [3, 3, 3], [1, 2, 2], [2, 2], filters=[4, 8, 16]),
+        (1, 32, 32),
+    ),
     "SegResNet": (lambda: nets.SegResNet(2, 8, 1, 3), (1, 32, 32)),
     "VNet": (lambda: nets.VNet(2, 1, 3, dropout_prob_down=0.0), (1, 32, 32)),
     "UNETR": (
-        lambda: nets.UNETR(1, 3, (32, 32), feature_size=8, hidden_size=24, mlp_dim=32, num_heads=3,
-            spatial_dims=2), (1, 32, 32)),
+        lambda: nets.UNETR(
+            1, 3, (32, 32), feature_size=8, hidden_size=24, mlp_dim=32, num_heads=3, spatial_dims=2
+        ),
+        (1, 32, 32),
+    ),
     "SwinUNETR": (
-        lambda: nets.SwinUNETR(1, 3, feature_size=12, depths=(1, 1, 1, 1), num_heads=(1, 2, 2, 2),
-            spatial_dims=2), (1, 64, 64)),
+        lambda: nets.SwinUNETR(
+            1, 3, feature_size=12, depths=(1, 1, 1, 1), num_heads=(1, 2, 2, 2), spatial_dims=2
+        ),
+        (1, 64, 64),
+    ),
     "DenseNet": (
-        lambda: nets.DenseNet(2, 1, 3, init_features=8, growth_rate=4, block_config=(2, 2)), (1, 32, 32)),
+        lambda: nets.DenseNet(2, 1, 3, init_features=8, growth_rate=4, block_config=(2, 2)),
+        (1, 32, 32),
+    ),
     "EfficientNetBN": (
-        lambda: nets.EfficientNetBN("efficientnet-b0", False, False, 2, 1, 3), (1, 32, 32)),
+        lambda: nets.EfficientNetBN("efficientnet-b0", False, False, 2, 1, 3),
+        (1, 32, 32),
+    ),
     "ResNet": (
-        lambda: nets.resnet10(spatial_dims=3, n_input_channels=1, num_classes=3), (1, 16, 16, 16)),
+        lambda: nets.resnet10(spatial_dims=3, n_input_channels=1, num_classes=3),
+        (1, 16, 16, 16),
+    ),
     "ViT": (
-        lambda: nets.ViT(1, (32, 32), (8, 8), hidden_size=24, mlp_dim=32, num_layers=2, num_heads=3,
-            classification=True, num_classes=3, spatial_dims=2), (1, 32, 32)),
+        lambda: nets.ViT(
+            1,
+            (32, 32),
+            (8, 8),
+            hidden_size=24,
+            mlp_dim=32,
+            num_layers=2,
+            num_heads=3,
+            classification=True,
+            num_classes=3,
+            spatial_dims=2,
+        ),
+        (1, 32, 32),
+    ),
     "AutoEncoder": (lambda: nets.AutoEncoder(2, 1, 1, (4, 8), (2, 2)), (1, 32, 32)),
     "VarAutoEncoder": (
-        lambda: nets.VarAutoEncoder(2, (1, 32, 32), 1, 4, (4, 8), (2, 2)), (1, 32, 32)),
+        lambda: nets.VarAutoEncoder(2, (1, 32, 32), 1, 4, (4, 8), (2, 2)),
+        (1, 32, 32),
+    ),
     "DiffusionModelUNet": (
-        lambda: nets.DiffusionModelUNet(2, 1, 1, channels=(8, 8), attention_levels=(False, True),
-            num_res_blocks=1, num_head_channels=8, norm_num_groups=4), (1, 16, 16)),
-    "FlexibleUNet": (lambda: nets.FlexibleUNet(1, 3, "efficientnet-b0", decoder_channels=(16, 8, 8, 8, 8)), (1, 32, 32)),
-}  # fmt: skip
+        lambda: nets.DiffusionModelUNet(
+            2,
+            1,
+            1,
+            channels=(8, 8),
+            attention_levels=(False, True),
+            num_res_blocks=1,
+            num_head_channels=8,
+            norm_num_groups=4,
+        ),
+        (1, 16, 16),
+    ),
+    "FlexibleUNet": (
+        lambda: nets.FlexibleUNet(1, 3, "efficientnet-b0", decoder_channels=(16, 8, 8, 8, 8)),
+        (1, 32, 32),
+    ),
+}
 for name, (make, shape) in NETS.items():
 
     @step(f"{name}: outputs and the gradient of the first weight", name, make, shape)
@@ -122,16 +169,25 @@ def _():
             inferers.sliding_window_inference(x, (8, 8, 8), 4, net, 0.25, "gaussian"),
             inferers.sliding_window_inference(x, (8, 8, 8), 3, net, 0.5),
             inferers.SliceInferer((20, 18), spatial_dim=2)(x, torch.nn.Conv2d(1, 2, 3, padding=1)),
-            inferers.PatchInferer(inferers.SlidingWindowSplitter((8, 8, 8), 0.0), batch_size=2)(x, net),
-        )  # fmt: skip
+            inferers.PatchInferer(inferers.SlidingWindowSplitter((8, 8, 8), 0.0), batch_size=2)(
+                x, net
+            ),
+        )
 
 
 @step("training a U-Net with deep supervision; saved and loaded")
 def _():
     net = nets.DynUNet(
-        2, 1, 2, [3, 3, 3], [1, 2, 2], [2, 2], filters=[4, 8, 8], deep_supervision=True,
+        2,
+        1,
+        2,
+        [3, 3, 3],
+        [1, 2, 2],
+        [2, 2],
+        filters=[4, 8, 8],
+        deep_supervision=True,
         deep_supr_num=1,
-    )  # fmt: skip
+    )
     loss = losses.DeepSupervisionLoss(losses.DiceCELoss(to_onehot_y=True, softmax=True))
     optimizer = monai.optimizers.Novograd(net.parameters(), 1e-2)
     x, found = torch.rand(4, 1, 16, 16), []
@@ -176,7 +232,9 @@ def _():
     schedule = DDIMScheduler(1000)
     schedule.set_timesteps(4)
     with torch.no_grad():
-        return loss, inferers.DiffusionInferer(schedule).sample(noise, net.eval(), schedule, verbose=False)  # fmt: skip
+        return loss, inferers.DiffusionInferer(schedule).sample(
+            noise, net.eval(), schedule, verbose=False
+        )
 
 
 @step("engines: a supervised trainer with handlers")
@@ -198,10 +256,14 @@ def _():
     )
     saver = CheckpointSaver("kept", {"net": net}, save_final=True)
     trainer = SupervisedTrainer(
-        torch.device("cpu"), 2, loader, net, torch.optim.Adam(net.parameters(), 1e-2),
+        torch.device("cpu"),
+        2,
+        loader,
+        net,
+        torch.optim.Adam(net.parameters(), 1e-2),
         losses.DiceCELoss(to_onehot_y=True, softmax=True),
         train_handlers=[ValidationHandler(1, judge), saver],
-    )  # fmt: skip
+    )
     trainer.run()
     return [each["loss"] for each in trainer.state.output], judge.state.metrics
 

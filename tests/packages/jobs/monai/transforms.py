@@ -122,7 +122,14 @@ def _():
     out = transform(item(0))
     back = transform.inverse(out)
     applied = [each["class"] for each in out["image"].applied_operations]
-    return out["image"], out["image"].affine, applied, back["image"], back["label"], back["image"].affine  # fmt: skip
+    return (
+        out["image"],
+        out["image"].affine,
+        applied,
+        back["image"],
+        back["label"],
+        back["image"].affine,
+    )
 
 
 @step("CacheDataset, random crops by label, a training of two epochs, inverted predictions")
@@ -131,13 +138,17 @@ def _():
     crops = mt.RandCropByPosNegLabeld(
         BOTH, "label", (8, 8, 8), 1, 1, num_samples=2, image_key="image", allow_smaller=True
     )
-    train = data.CacheDataset([item(i) for i in range(3)], mt.Compose([chain(), crops]), progress=False)
+    train = data.CacheDataset(
+        [item(i) for i in range(3)], mt.Compose([chain(), crops]), progress=False
+    )
     loader = data.DataLoader(train, batch_size=2)
     net, losses = torch.nn.Conv3d(1, 1, 3, padding=1), []
     optimizer = torch.optim.Adam(net.parameters(), 0.05)
     for _ in range(2):
         for batch in loader:
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(net(batch["image"]), batch["label"])  # fmt: skip
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                net(batch["image"]), batch["label"]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -202,14 +213,23 @@ def _():
     copied = pickle.loads(pickle.dumps(items[0]["image"]))
     loader = data.DataLoader(data.Dataset(items, chain()), batch_size=2, num_workers=1)
     loaded = next(iter(loader))["image"]
-    return again.affine, len(parts), parts[1]["image"].affine, copied.affine, loaded, type(loaded).__name__  # fmt: skip
+    return (
+        again.affine,
+        len(parts),
+        parts[1]["image"].affine,
+        copied.affine,
+        loaded,
+        type(loaded).__name__,
+    )
 
 
 @step("PersistentDataset, SmartCacheDataset, patches of a grid")
 def _():
     kept = data.PersistentDataset([item(0)], chain(), "cache")
     first, second = kept[0], kept[0]
-    patches = data.GridPatchDataset([item(0)["image"]], data.PatchIter((10, 10, 10)), with_coordinates=False)  # fmt: skip
+    patches = data.GridPatchDataset(
+        [item(0)["image"]], data.PatchIter((10, 10, 10)), with_coordinates=False
+    )
     return first["image"], second["image"].affine, [each.mean() for each in patches]
 
 

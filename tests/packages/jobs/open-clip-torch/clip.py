@@ -17,24 +17,44 @@ TINY = {
 OTHERS = {
     "tiny": TINY,
     "tiny-resnet": {
-        **TINY, "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}
+        **TINY,
+        "vision_cfg": {"image_size": 64, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None},
     },
     "tiny-timm": {
         **TINY,
         "vision_cfg": {
-            "timm_model_name": "resnet10t", "timm_model_pretrained": False, "timm_pool": "avg",
-            "timm_proj": "linear", "image_size": 64,
+            "timm_model_name": "resnet10t",
+            "timm_model_pretrained": False,
+            "timm_pool": "avg",
+            "timm_proj": "linear",
+            "image_size": 64,
         },
     },
-    "tiny-siglip": {**TINY, "init_logit_bias": -10, "text_cfg": {**TINY["text_cfg"], "pool_type": "last", "no_causal_mask": True}, "custom_text": True},
+    "tiny-siglip": {
+        **TINY,
+        "init_logit_bias": -10,
+        "text_cfg": {**TINY["text_cfg"], "pool_type": "last", "no_causal_mask": True},
+        "custom_text": True,
+    },
     "tiny-coca": {
         **TINY,
-        "multimodal_cfg": {"context_length": 16, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1},
-        "vision_cfg": {**TINY["vision_cfg"], "attentional_pool": True, "attn_pooler_heads": 2, "output_tokens": True},
+        "multimodal_cfg": {
+            "context_length": 16,
+            "vocab_size": 49408,
+            "width": 32,
+            "heads": 2,
+            "layers": 1,
+        },
+        "vision_cfg": {
+            **TINY["vision_cfg"],
+            "attentional_pool": True,
+            "attn_pooler_heads": 2,
+            "output_tokens": True,
+        },
         "text_cfg": {**TINY["text_cfg"], "embed_cls": True, "output_tokens": True},
         "custom_text": True,
     },
-}  # fmt: skip
+}
 for name, config in OTHERS.items():
     with open(f"{name}.json", "w") as file:
         json.dump(config, file)
@@ -74,7 +94,11 @@ def _():
     out = model(pictures(2), words("a cat", "a dog"))
     loss = open_clip.CoCaLoss(caption_loss_weight=1.0, clip_loss_weight=1.0, pad_id=0)
     losses = loss(
-        out["image_features"], out["text_features"], out["logits"], out["labels"], out["logit_scale"]
+        out["image_features"],
+        out["text_features"],
+        out["logits"],
+        out["labels"],
+        out["logit_scale"],
     )
     sum(losses).backward()
     return losses, out["logits"]

@@ -56,8 +56,12 @@ def _():
     metrics.RunningAverage(output_transform=lambda out: out["loss"]).attach(trainer, "smooth")
     stop = handlers.EarlyStopping(2, lambda engine: -engine.state.output["loss"], trainer, 0.1)
     trainer.add_event_handler(Events.EPOCH_COMPLETED, stop)
-    trainer.add_event_handler(Events.ITERATION_COMPLETED, handlers.TerminateOnNan(lambda o: o["loss"]))
-    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda e: seen.append(e.state.metrics["smooth"]))
+    trainer.add_event_handler(
+        Events.ITERATION_COMPLETED, handlers.TerminateOnNan(lambda o: o["loss"])
+    )
+    trainer.add_event_handler(
+        Events.EPOCH_COMPLETED, lambda e: seen.append(e.state.metrics["smooth"])
+    )
     trainer.run(data, max_epochs=8)
     return seen, trainer.state.epoch
 
@@ -68,10 +72,13 @@ def _():
     trainer = create_supervised_trainer(net, optimizer, nn.CrossEntropyLoss())
     objects = {"model": net, "optimizer": optimizer, "trainer": trainer}
     saver = handlers.Checkpoint(
-        objects, handlers.DiskSaver("kept", require_empty=False), n_saved=2,
-        score_function=lambda engine: -engine.state.output, score_name="loss",
+        objects,
+        handlers.DiskSaver("kept", require_empty=False),
+        n_saved=2,
+        score_function=lambda engine: -engine.state.output,
+        score_name="loss",
         global_step_transform=handlers.global_step_from_engine(trainer),
-    )  # fmt: skip
+    )
     every = handlers.ModelCheckpoint("all", n_saved=2, create_dir=True)
     trainer.add_event_handler(Events.EPOCH_COMPLETED, saver)
     trainer.add_event_handler(Events.EPOCH_COMPLETED, every, objects)
@@ -89,7 +96,10 @@ def _():
 def _():
     net, optimizer, data = parts()
     schedule = handlers.create_lr_scheduler_with_warmup(
-        handlers.CosineAnnealingScheduler(optimizer, "lr", 0.1, 0.01, 12), 0.0, 4, warmup_end_value=0.1
+        handlers.CosineAnnealingScheduler(optimizer, "lr", 0.1, 0.01, 12),
+        0.0,
+        4,
+        warmup_end_value=0.1,
     )
     trainer = create_supervised_trainer(net, optimizer, nn.CrossEntropyLoss())
     trainer.add_event_handler(Events.ITERATION_STARTED, schedule)
@@ -101,7 +111,9 @@ def _():
     net, optimizer, data = parts(1e-5)
     trainer = create_supervised_trainer(net, optimizer, nn.CrossEntropyLoss())
     finder = handlers.FastaiLRFinder()
-    with finder.attach(trainer, {"model": net, "optimizer": optimizer}, num_iter=6, end_lr=1.0) as found:
+    with finder.attach(
+        trainer, {"model": net, "optimizer": optimizer}, num_iter=6, end_lr=1.0
+    ) as found:
         found.run(data)
     return rates, finder.get_results()
 
@@ -136,13 +148,19 @@ def _():
         run(metrics.RootMeanSquaredError(), (x, y)),
         run(metrics.SSIM(data_range=1.0), (x, y)),
         run(metrics.PSNR(1.0), (x, y)),
-        run(metrics.Bleu(ngram=2, smooth="smooth1"), ("a cat sat".split(), ["a cat sat down".split()])),
+        run(
+            metrics.Bleu(ngram=2, smooth="smooth1"),
+            ("a cat sat".split(), ["a cat sat down".split()]),
+        ),
         run(metrics.Rouge(variants=["L"]), (["a cat sat".split()], [["a dog sat".split()]])),
         run(metrics.Average(), x.mean(), y.mean()),
         run(metrics.IoU(metrics.ConfusionMatrix(3)), (scores, labels)),
-        run(metrics.MultiLabelConfusionMatrix(3), ((scores > 0.5).int(), (torch.rand(12, 3) > 0.5).int())),
+        run(
+            metrics.MultiLabelConfusionMatrix(3),
+            ((scores > 0.5).int(), (torch.rand(12, 3) > 0.5).int()),
+        ),
         both.compute(),
-    )  # fmt: skip
+    )
 
 
 @step("deterministic engines, events filtered, a profiler")
@@ -174,9 +192,14 @@ def _():
     trainer = create_supervised_trainer(net, optimizer, nn.CrossEntropyLoss())
     with handlers.TensorboardLogger(log_dir="board") as logger:
         logger.attach_output_handler(
-            trainer, Events.ITERATION_COMPLETED, "training", output_transform=lambda loss: {"loss": loss}
+            trainer,
+            Events.ITERATION_COMPLETED,
+            "training",
+            output_transform=lambda loss: {"loss": loss},
         )
-        logger.attach(trainer, Events.EPOCH_COMPLETED, handlers.tensorboard_logger.WeightsHistHandler(net))
+        logger.attach(
+            trainer, Events.EPOCH_COMPLETED, handlers.tensorboard_logger.WeightsHistHandler(net)
+        )
         trainer.run(data, max_epochs=1)
     return len(os.listdir("board")), trainer.state.output
 
@@ -199,6 +222,6 @@ def _():
 @step("a checkpoint without a part is refused", refused=True)
 def _():
     net, optimizer, _ = parts()
-    handlers.Checkpoint.load_objects({"model": net, "optimizer": optimizer}, {"model": net.state_dict()})
-
-
+    handlers.Checkpoint.load_objects(
+        {"model": net, "optimizer": optimizer}, {"model": net.state_dict()}
+    )

@@ -116,9 +116,12 @@ def _():
         LambdaCallback(on_train_epoch_end=lambda trainer, net: seen.append(trainer.current_epoch)),
     ]
     trainer = pl.Trainer(
-        max_epochs=2, callbacks=calls, enable_progress_bar=False, enable_checkpointing=False,
+        max_epochs=2,
+        callbacks=calls,
+        enable_progress_bar=False,
+        enable_checkpointing=False,
         **QUIET,
-    )  # fmt: skip
+    )
     net = Autoencoder()
     trainer.fit(net, *loaders())
     return net.encoder[0].weight, seen
@@ -131,9 +134,12 @@ def _():
             return (self(batch[0]) - 1e9).sqrt().sum()
 
     trainer = pl.Trainer(
-        max_epochs=1, detect_anomaly=True, enable_progress_bar=False, enable_checkpointing=False,
+        max_epochs=1,
+        detect_anomaly=True,
+        enable_progress_bar=False,
+        enable_checkpointing=False,
         **QUIET,
-    )  # fmt: skip
+    )
     trainer.fit(Broken(), *loaders())
 
 

@@ -77,16 +77,21 @@ for name, make in {
 def _():
     x, labels = torch.randn(12, 6), torch.arange(12) % 3
     kinds = (
-        distances.CosineSimilarity(), distances.LpDistance(power=2), distances.SNRDistance(),
+        distances.CosineSimilarity(),
+        distances.LpDistance(power=2),
+        distances.SNRDistance(),
         distances.DotProductSimilarity(),
-    )  # fmt: skip
+    )
     reduced = [
         losses.ContrastiveLoss(reducer=each)(x, labels)
         for each in (
-            reducers.MeanReducer(), reducers.ThresholdReducer(low=0.1), reducers.AvgNonZeroReducer(),
-            reducers.ClassWeightedReducer(torch.tensor([1.0, 2.0, 3.0])), reducers.PerAnchorReducer(),
+            reducers.MeanReducer(),
+            reducers.ThresholdReducer(low=0.1),
+            reducers.AvgNonZeroReducer(),
+            reducers.ClassWeightedReducer(torch.tensor([1.0, 2.0, 3.0])),
+            reducers.PerAnchorReducer(),
         )
-    ]  # fmt: skip
+    ]
     regular = losses.TripletMarginLoss(embedding_regularizer=regularizers.LpRegularizer())
     return [kind(x) for kind in kinds], reduced, regular(x, labels)
 
@@ -94,8 +99,12 @@ def _():
 @step("a memory across batches; several losses at once")
 def _():
     memory = losses.CrossBatchMemory(losses.ContrastiveLoss(), 8, memory_size=24)
-    both = losses.MultipleLosses([losses.NTXentLoss(), losses.TripletMarginLoss()], weights=[1, 0.5])
-    return [memory(torch.randn(8, 8), torch.arange(8) % 4) for _ in range(4)], both(torch.randn(8, 8), torch.arange(8) % 4)  # fmt: skip
+    both = losses.MultipleLosses(
+        [losses.NTXentLoss(), losses.TripletMarginLoss()], weights=[1, 0.5]
+    )
+    return [memory(torch.randn(8, 8), torch.arange(8) % 4) for _ in range(4)], both(
+        torch.randn(8, 8), torch.arange(8) % 4
+    )
 
 
 @step("a sampler of m per class; training; accuracy of the nearest neighbours")
@@ -103,7 +112,9 @@ def _():
     labels = torch.arange(40) % 4
     x = torch.randn(40, 6) + 2 * torch.nn.functional.one_hot(labels, 6)
     loader = torch.utils.data.DataLoader(
-        torch.utils.data.TensorDataset(x, labels), 16, sampler=samplers.MPerClassSampler(labels, 4, 16, 64)
+        torch.utils.data.TensorDataset(x, labels),
+        16,
+        sampler=samplers.MPerClassSampler(labels, 4, 16, 64),
     )
     net, loss, found = torch.nn.Linear(6, 4), losses.ArcFaceLoss(4, 4), []
     optimizer = torch.optim.Adam([*net.parameters(), *loss.parameters()], 0.02)
@@ -116,9 +127,10 @@ def _():
     from pytorch_metric_learning.utils.inference import CustomKNN
 
     judge = AccuracyCalculator(
-        include=("precision_at_1", "r_precision", "mean_average_precision_at_r"), k=9,
+        include=("precision_at_1", "r_precision", "mean_average_precision_at_r"),
+        k=9,
         knn_func=CustomKNN(distances.LpDistance()),
-    )  # fmt: skip
+    )
     return found, judge.get_accuracy(net(x).detach(), labels)
 
 

@@ -1,7 +1,12 @@
 """Rotary embeddings: turned queries and keys, caches, pictures, xPos, learned frequencies."""
 
 import torch
-from rotary_embedding_torch import RotaryEmbedding, apply_learned_rotations, apply_rotary_emb, broadcat
+from rotary_embedding_torch import (
+    RotaryEmbedding,
+    apply_learned_rotations,
+    apply_rotary_emb,
+    broadcat,
+)
 from steps import step
 
 

@@ -19,11 +19,22 @@ for arch in ARCHITECTURES:
         return masks, next(p for p in model.parameters() if p.grad is not None).grad
 
 
-for encoder in ("mobilenet_v2", "efficientnet-b0", "mit_b0", "tu-convnext_atto", "timm-regnetx_002", "vgg11", "densenet121", "mobileone_s0"):  # fmt: skip
+for encoder in (
+    "mobilenet_v2",
+    "efficientnet-b0",
+    "mit_b0",
+    "tu-convnext_atto",
+    "timm-regnetx_002",
+    "vgg11",
+    "densenet121",
+    "mobileone_s0",
+):
 
     @step(f"a U-Net on {encoder}", encoder)
     def _(encoder):
-        depth = {"encoder_depth": 4, "decoder_channels": (64, 32, 16, 8)} if "conv" in encoder else {}
+        depth = (
+            {"encoder_depth": 4, "decoder_channels": (64, 32, 16, 8)} if "conv" in encoder else {}
+        )
         model = smp.Unet(encoder, encoder_weights=None, classes=1, **depth).eval()
         with torch.no_grad():
             return model(torch.rand(1, 3, 64, 64))
@@ -49,7 +60,12 @@ for mode in ("binary", "multiclass", "multilabel"):
         ]
         if mode != "multilabel":
             losses.append(smp.losses.LovaszLoss(mode)(scores, labels))
-            losses.append(smp.losses.MCCLoss()(scores[:, :1].sigmoid(), labels.float()[:, None] if mode == "multiclass" else labels.float()))  # fmt: skip
+            losses.append(
+                smp.losses.MCCLoss()(
+                    scores[:, :1].sigmoid(),
+                    labels.float()[:, None] if mode == "multiclass" else labels.float(),
+                )
+            )
         sum(losses).backward()
         return losses, scores.grad
 
@@ -69,9 +85,13 @@ def _():
     scores, labels = torch.rand(3, 1, 8, 8), torch.randint(2, (3, 1, 8, 8))
     stats = smp.metrics.get_stats(scores, labels, mode="binary", threshold=0.5)
     kinds = (
-        smp.metrics.iou_score, smp.metrics.f1_score, smp.metrics.accuracy, smp.metrics.recall,
-        smp.metrics.precision, smp.metrics.balanced_accuracy,
-    )  # fmt: skip
+        smp.metrics.iou_score,
+        smp.metrics.f1_score,
+        smp.metrics.accuracy,
+        smp.metrics.recall,
+        smp.metrics.precision,
+        smp.metrics.balanced_accuracy,
+    )
     return stats, [
         kind(*stats, reduction=how) for kind in kinds for how in ("micro", "micro-imagewise")
     ]
@@ -79,7 +99,9 @@ def _():
 
 @step("training: losses of four steps, saved as a folder, from_pretrained")
 def _():
-    model = smp.Unet("resnet18", encoder_weights=None, classes=1, encoder_depth=3, decoder_channels=(32, 16, 8))  # fmt: skip
+    model = smp.Unet(
+        "resnet18", encoder_weights=None, classes=1, encoder_depth=3, decoder_channels=(32, 16, 8)
+    )
     optimizer = torch.optim.Adam(model.parameters(), 1e-3)
     x = torch.rand(4, 3, 32, 32)
     labels, loss = (x.mean(1, keepdim=True) > 0.5).float(), smp.losses.DiceLoss("binary")
@@ -111,7 +133,13 @@ def _():
 def _():
     import onnxruntime
 
-    model = smp.Unet("resnet18", encoder_weights=None, in_channels=5, encoder_depth=3, decoder_channels=(16, 8, 8)).eval()  # fmt: skip
+    model = smp.Unet(
+        "resnet18",
+        encoder_weights=None,
+        in_channels=5,
+        encoder_depth=3,
+        decoder_channels=(16, 8, 8),
+    ).eval()
     x = torch.rand(1, 5, 32, 32)
     torch.onnx.export(model, (x,), "unet.onnx", input_names=["x"], dynamo=False)
     return model.predict(x), onnxruntime.InferenceSession("unet.onnx").run(None, {"x": x.numpy()})

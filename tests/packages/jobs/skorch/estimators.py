@@ -21,14 +21,22 @@ LABELS = (DATA[:, 0] + DATA[:, 1] > 0).astype(np.int64)
 class Net(nn.Module):
     def __init__(self, width=8, out=2):
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(6, width), nn.ReLU(), nn.Dropout(0.1), nn.Linear(width, out))
+        self.layers = nn.Sequential(
+            nn.Linear(6, width), nn.ReLU(), nn.Dropout(0.1), nn.Linear(width, out)
+        )
 
     def forward(self, X):  # noqa: N803
         return self.layers(X)
 
 
 def classifier(**options):
-    options = {"max_epochs": 4, "lr": 0.1, "verbose": 0, "criterion": nn.CrossEntropyLoss, **options}
+    options = {
+        "max_epochs": 4,
+        "lr": 0.1,
+        "verbose": 0,
+        "criterion": nn.CrossEntropyLoss,
+        **options,
+    }
     return NeuralNetClassifier(Net, **options)
 
 
@@ -50,7 +58,9 @@ def _():
 
 @step("a grid search, cross-validation, a pipeline")
 def _():
-    search = GridSearchCV(classifier(train_split=False), {"lr": [0.01, 0.1], "module__width": [4, 8]}, cv=2)
+    search = GridSearchCV(
+        classifier(train_split=False), {"lr": [0.01, 0.1], "module__width": [4, 8]}, cv=2
+    )
     search.fit(DATA, LABELS)
     pipe = Pipeline([("scale", StandardScaler()), ("net", classifier())])
     return (
@@ -107,7 +117,14 @@ def _():
             return loss + 0.01 * sum(p.abs().sum() for p in self.module_.parameters())
 
     held = torch.utils.data.TensorDataset(torch.tensor(DATA[60:]), torch.tensor(LABELS[60:]))
-    net = Own(Net, criterion=nn.CrossEntropyLoss, train_split=predefined_split(held), max_epochs=2, verbose=0, lr=0.1)  # fmt: skip
+    net = Own(
+        Net,
+        criterion=nn.CrossEntropyLoss,
+        train_split=predefined_split(held),
+        max_epochs=2,
+        verbose=0,
+        lr=0.1,
+    )
     net.fit(SliceDict(X=DATA[:60]), LABELS[:60])
     stratified = classifier(train_split=ValidSplit(4, stratified=True)).fit(DATA, LABELS)
     return net.history[:, "valid_loss"], stratified.history[:, "valid_acc"]
@@ -137,5 +154,3 @@ def _():
 @step("an unknown parameter is refused", refused=True)
 def _():
     classifier(nonsense=3).initialize()
-
-

@@ -6,6 +6,7 @@ from steps import step
 from timm.models import load_checkpoint
 from timm.models.vision_transformer import checkpoint_filter_fn
 
+
 @step("features_only of a ResNet")
 def _():
     model = timm.create_model("resnet10t", features_only=True).eval()

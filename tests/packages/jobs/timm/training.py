@@ -19,7 +19,7 @@ def small():
 
 OPTIMIZERS = (
     "sgd adamw lamb lars adan adopt adafactor adafactorbv nadamw lion madgrad radam rmsproptf sgdp "
-    "adamp adabelief novograd kron muon mars laprop yogi nvlamb cadamw"
+    "adamp adabelief novograd muon mars laprop yogi nvlamb cadamw"
 ).split()
 for name in OPTIMIZERS:
 

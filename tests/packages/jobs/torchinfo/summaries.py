@@ -14,9 +14,19 @@ def told(found):
 @step("a ResNet: the whole table")
 def _():
     found = summary(
-        torchvision.models.resnet18(), (1, 3, 64, 64), depth=3, verbose=0,
-        col_names=("input_size", "output_size", "num_params", "kernel_size", "mult_adds", "trainable"),
-    )  # fmt: skip
+        torchvision.models.resnet18(),
+        (1, 3, 64, 64),
+        depth=3,
+        verbose=0,
+        col_names=(
+            "input_size",
+            "output_size",
+            "num_params",
+            "kernel_size",
+            "mult_adds",
+            "trainable",
+        ),
+    )
     return told(found), found.total_params, found.total_mult_adds
 
 

@@ -29,7 +29,8 @@ def pictures():
             with open(f"made/labels/{part}/{index}.txt", "w") as file:
                 file.write(f"{index % 2} {(x + 12) / 64} {(y + 10) / 64} {24 / 64} {20 / 64}\n")
     with open("made.yaml", "w") as file:
-        file.write(f"path: {os.path.abspath('made')}\ntrain: images/train\nval: images/val\nnames: [a, b]\n")
+        file.write(f"path: {os.path.abspath('made')}\nnames: [a, b]\n")
+        file.write("train: images/train\nval: images/val\n")
 
 
 pictures()
@@ -44,7 +45,11 @@ for name, kind in (
 
     @step(f"{name}: outputs and the gradient of the first weight", name, kind)
     def _(name, kind):
-        model = kind(name, nc=3, verbose=False) if kind is not PoseModel else kind(name, nc=1, data_kpt_shape=(5, 3), verbose=False)  # fmt: skip
+        model = (
+            kind(name, nc=3, verbose=False)
+            if kind is not PoseModel
+            else kind(name, nc=1, data_kpt_shape=(5, 3), verbose=False)
+        )
         x = torch.rand(2, 3, 64, 64)
         with torch.no_grad():
             out = model.eval()(x)
@@ -60,7 +65,11 @@ def leaves(value):
         return [value]
     if isinstance(value, dict):
         value = list(value.values())
-    return [leaf for each in value for leaf in leaves(each)] if isinstance(value, (list, tuple)) else []
+    return (
+        [leaf for each in value for leaf in leaves(each)]
+        if isinstance(value, (list, tuple))
+        else []
+    )
 
 
 @step("the loss of detection and its parts")
@@ -81,9 +90,18 @@ def _():
 
 
 OPTIONS = {
-    "data": "made.yaml", "epochs": 1, "imgsz": 64, "batch": 2, "workers": 0, "device": "cpu",
-    "plots": False, "verbose": False, "seed": 0, "project": os.path.abspath("runs"), "exist_ok": True,
-}  # fmt: skip
+    "data": "made.yaml",
+    "epochs": 1,
+    "imgsz": 64,
+    "batch": 2,
+    "workers": 0,
+    "device": "cpu",
+    "plots": False,
+    "verbose": False,
+    "seed": 0,
+    "project": os.path.abspath("runs"),
+    "exist_ok": True,
+}
 
 
 @step("an epoch of training: losses and weights; the best weights loaded; validated")
@@ -97,14 +115,25 @@ def _():
     again = YOLO("runs/first/weights/last.pt")
     losses = [float(value) for key, value in row.items() if "train/" in key]
     weight = again.model.model[0].conv.weight
-    found = again.val(data="made.yaml", imgsz=64, batch=2, workers=0, device="cpu", plots=False, verbose=False, project=os.path.abspath("runs"))  # fmt: skip
+    found = again.val(
+        data="made.yaml",
+        imgsz=64,
+        batch=2,
+        workers=0,
+        device="cpu",
+        plots=False,
+        verbose=False,
+        project=os.path.abspath("runs"),
+    )
     return losses, weight.float(), sorted(found.results_dict)
 
 
 @step("predictions of pictures: boxes, their numbers, sizes")
 def _():
     model = YOLO("yolov8n.yaml", verbose=False)
-    found = model.predict("made/images/val/0.png", imgsz=64, conf=0.0001, verbose=False, device="cpu", max_det=5)  # fmt: skip
+    found = model.predict(
+        "made/images/val/0.png", imgsz=64, conf=0.0001, verbose=False, device="cpu", max_det=5
+    )
     return found[0].boxes.xyxy, found[0].boxes.conf, found[0].orig_shape
 
 
@@ -112,7 +141,9 @@ def _():
 def _():
     model = YOLO("yolov8n-cls.yaml", verbose=False)
     found = model.predict("made/images/val/0.png", imgsz=64, verbose=False, device="cpu")
-    return found[0].probs.data[:10], model.embed("made/images/val/0.png", imgsz=64, verbose=False)[0]
+    return found[0].probs.data[:10], model.embed("made/images/val/0.png", imgsz=64, verbose=False)[
+        0
+    ]
 
 
 @step("export to TorchScript and to ONNX")
@@ -140,9 +171,19 @@ def _():
 def _():
     from ultralytics.utils import metrics, ops
 
-    one, other = torch.rand(4, 4) + torch.tensor([0, 0, 1, 1]), torch.rand(4, 4) + torch.tensor([0, 0, 1, 1])  # fmt: skip
-    kinds = [metrics.bbox_iou(one, other, xywh=False, **{k: True}) for k in ("GIoU", "DIoU", "CIoU")]
-    return kinds, metrics.box_iou(one, other), ops.xyxy2xywh(one), ops.clip_boxes(one * 50, (60, 60))
+    one, other = (
+        torch.rand(4, 4) + torch.tensor([0, 0, 1, 1]),
+        torch.rand(4, 4) + torch.tensor([0, 0, 1, 1]),
+    )
+    kinds = [
+        metrics.bbox_iou(one, other, xywh=False, **{k: True}) for k in ("GIoU", "DIoU", "CIoU")
+    ]
+    return (
+        kinds,
+        metrics.box_iou(one, other),
+        ops.xyxy2xywh(one),
+        ops.clip_boxes(one * 50, (60, 60)),
+    )
 
 
 @step("weights that are not there are refused", refused=True)

@@ -38,8 +38,15 @@ MODELS = {
         img_size=32, embedding_dim=32, n_conv_layers=1, num_layers=2, num_heads=2, num_classes=4
     ),
     "CrossViT": lambda: CrossViT(
-        image_size=32, num_classes=4, depth=1, sm_dim=16, lg_dim=32, sm_patch_size=8,
-        lg_patch_size=16, sm_enc_depth=1, lg_enc_depth=1,
+        image_size=32,
+        num_classes=4,
+        depth=1,
+        sm_dim=16,
+        lg_dim=32,
+        sm_patch_size=8,
+        lg_patch_size=16,
+        sm_enc_depth=1,
+        lg_enc_depth=1,
     ),
     "MaxViT": lambda: MaxViT(
         num_classes=4, dim=8, depth=(1, 1), dim_head=8, dim_conv_stem=8, window_size=4
@@ -53,7 +60,7 @@ MODELS = {
         dim=(8, 16, 16, 16), depth=(1, 1, 1, 1), window_size=2, num_classes=4, channels=3
     ),
     "MobileViT": lambda: MobileViT((64, 64), [16, 20, 24], [8] * 11, 4),
-}  # fmt: skip
+}
 SIDE = {"MaxViT": 64, "RegionViT": 64, "MobileViT": 64}
 
 for name, make in MODELS.items():
@@ -96,7 +103,9 @@ def _():
 
 @step("distillation from a convolutional teacher")
 def _():
-    teacher = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 8, 8), torch.nn.Flatten(), torch.nn.Linear(64, 4))
+    teacher = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 8, 8), torch.nn.Flatten(), torch.nn.Linear(64, 4)
+    )
     student = DistillableViT(patch_size=8, depth=1, **SIZES)
     distiller = DistillWrapper(student=student, teacher=teacher, temperature=3, alpha=0.5)
     loss = distiller(torch.randn(2, 3, 32, 32), torch.tensor([1, 2]))
@@ -122,9 +131,17 @@ def _():
 @step("ViViT: a video")
 def _():
     model = ViViT(
-        image_size=32, frames=4, image_patch_size=8, frame_patch_size=2, num_classes=4, dim=32,
-        spatial_depth=1, temporal_depth=1, heads=2, mlp_dim=32,
-    ).eval()  # fmt: skip
+        image_size=32,
+        frames=4,
+        image_patch_size=8,
+        frame_patch_size=2,
+        num_classes=4,
+        dim=32,
+        spatial_depth=1,
+        temporal_depth=1,
+        heads=2,
+        mlp_dim=32,
+    ).eval()
     return model(torch.randn(1, 3, 4, 32, 32))
 
 

@@ -33,23 +33,31 @@ VARIANTS = {
     "sandwich": {"sandwich_norm": True},
     "macaron": {"macaron": True},
     "residual gates": {"gate_residual": True},
-    "DeepNorm": {"deepnorm": True} if False else {"scale_residual": True},
+    "residuals scaled": {"scale_residual": True},
     "squared ReLU": {"ff_relu_squared": True},
 }
 for name, options in VARIANTS.items():
 
     @step(f"a decoder, {name}: logits, loss, the gradients' size", options)
     def _(options):
-        net = TransformerWrapper(num_tokens=40, max_seq_len=32, attn_layers=Decoder(**SIZE, **options))
+        net = TransformerWrapper(
+            num_tokens=40, max_seq_len=32, attn_layers=Decoder(**SIZE, **options)
+        )
         x = torch.randint(40, (2, 16))
         logits = net(x)
         loss = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), x[:, 1:].flatten())
         loss.backward()
-        return logits, loss, torch.stack([p.grad.norm() for p in net.parameters() if p.grad is not None]).norm()  # fmt: skip
+        return (
+            logits,
+            loss,
+            torch.stack([p.grad.norm() for p in net.parameters() if p.grad is not None]).norm(),
+        )
 
 
 def language():
-    net = TransformerWrapper(num_tokens=40, max_seq_len=32, attn_layers=Decoder(**SIZE, rotary_pos_emb=True))
+    net = TransformerWrapper(
+        num_tokens=40, max_seq_len=32, attn_layers=Decoder(**SIZE, rotary_pos_emb=True)
+    )
     return AutoregressiveWrapper(net)
 
 
@@ -89,9 +97,17 @@ def _():
 @step("encoder and decoder: loss, generated tokens")
 def _():
     net = XTransformer(
-        dim=32, enc_num_tokens=40, enc_depth=1, enc_heads=2, enc_max_seq_len=16, dec_num_tokens=40,
-        dec_depth=1, dec_heads=2, dec_max_seq_len=16, tie_token_emb=True,
-    )  # fmt: skip
+        dim=32,
+        enc_num_tokens=40,
+        enc_depth=1,
+        enc_heads=2,
+        enc_max_seq_len=16,
+        dec_num_tokens=40,
+        dec_depth=1,
+        dec_heads=2,
+        dec_max_seq_len=16,
+        tie_token_emb=True,
+    )
     source, target = torch.randint(40, (2, 10)), torch.randint(40, (2, 8))
     loss = net(source, target, mask=torch.ones_like(source).bool())
     loss.backward()
@@ -100,8 +116,12 @@ def _():
 
 @step("pictures: ViT; a continuous transformer; cross attention")
 def _():
-    vit = ViTransformerWrapper(image_size=32, patch_size=8, num_classes=4, attn_layers=Encoder(**SIZE))
-    series = ContinuousTransformerWrapper(dim_in=5, dim_out=3, max_seq_len=16, attn_layers=Encoder(**SIZE))
+    vit = ViTransformerWrapper(
+        image_size=32, patch_size=8, num_classes=4, attn_layers=Encoder(**SIZE)
+    )
+    series = ContinuousTransformerWrapper(
+        dim_in=5, dim_out=3, max_seq_len=16, attn_layers=Encoder(**SIZE)
+    )
     cross = CrossAttender(dim=32, depth=1, heads=2)
     return (
         vit(torch.rand(2, 3, 32, 32)),
@@ -114,7 +134,10 @@ def _():
 def _():
     net = XLAutoregressiveWrapper(
         TransformerWrapper(
-            num_tokens=40, max_seq_len=8, max_mem_len=8, attn_layers=Decoder(**SIZE, rel_pos_bias=True)
+            num_tokens=40,
+            max_seq_len=8,
+            max_mem_len=8,
+            attn_layers=Decoder(**SIZE, rel_pos_bias=True),
         )
     )
     x = torch.randint(40, (1, 24))
@@ -125,8 +148,10 @@ def _():
 @step("masked tokens: a model that is not autoregressive")
 def _():
     net = NonAutoregressiveWrapper(
-        TransformerWrapper(num_tokens=41, max_seq_len=16, attn_layers=Encoder(**SIZE)), mask_id=40, steps=3,
-    )  # fmt: skip
+        TransformerWrapper(num_tokens=41, max_seq_len=16, attn_layers=Encoder(**SIZE)),
+        mask_id=40,
+        steps=3,
+    )
     loss = net(torch.randint(40, (2, 16))).loss
     loss.backward()
     return loss
@@ -134,12 +159,16 @@ def _():
 
 @step("a sequence that is too long is refused", refused=True)
 def _():
-    TransformerWrapper(num_tokens=40, max_seq_len=8, attn_layers=Decoder(**SIZE))(torch.zeros(1, 9).long())
+    TransformerWrapper(num_tokens=40, max_seq_len=8, attn_layers=Decoder(**SIZE))(
+        torch.zeros(1, 9).long()
+    )
 
 
 @step("a token beyond the vocabulary is refused", refused=True)
 def _():
-    TransformerWrapper(num_tokens=40, max_seq_len=8, attn_layers=Decoder(**SIZE))(torch.full((1, 4), 40))
+    TransformerWrapper(num_tokens=40, max_seq_len=8, attn_layers=Decoder(**SIZE))(
+        torch.full((1, 4), 40)
+    )
 
 
 @step("two kinds of positions are refused", refused=True)
