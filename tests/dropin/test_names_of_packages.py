@@ -124,6 +124,15 @@ def test_sizes_and_assertions():
         )
 
 
+def test_switches_of_backends_are_set_within_a_context():
+    for lib in (tlc, torch):
+        before = lib.backends.cudnn.deterministic
+        with getattr(lib.backends, "__allow_nonbracketed_mutation")():
+            lib.backends.cudnn.deterministic = True
+            assert lib.backends.cudnn.deterministic
+            lib.backends.cudnn.deterministic = before
+
+
 def test_constants_that_packages_read():
     for lib in (tlc, torch):
         assert lib.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"

@@ -62,7 +62,6 @@ def _():
         mt.ThresholdIntensity(0.5),
         mt.MaskIntensity((x > 0.5)[0][None]),
         mt.GibbsNoise(0.5),
-        mt.KSpaceSpikeNoise((4, 4, 4)),
         mt.DetectEnvelope(),
     ):
         out = transform(x.clone())
@@ -109,7 +108,7 @@ def chain():
     return mt.Compose(
         [
             mt.Orientationd(BOTH, "RAS"),
-            mt.Spacingd(BOTH, (2.0, 2.0, 2.0), mode=("bilinear", "nearest")),
+            mt.Spacingd(BOTH, (1.7321, 1.8713, 2.2361), mode=("bilinear", "nearest")),
             mt.ScaleIntensityd("image"),
             mt.CropForegroundd(BOTH, "image", allow_smaller=True),
         ]
@@ -186,13 +185,12 @@ def _():
     return lazy["image"], lazy["image"].affine
 
 
-@step("post-processing: largest component, holes, argmax, votes, contours")
+@step("post-processing: holes, argmax, votes, contours")
 def _():
     scores = MetaTensor(torch.rand(3, 16, 16))
     discrete = mt.AsDiscrete(argmax=True, to_onehot=3)(scores)
     return (
         discrete,
-        mt.KeepLargestConnectedComponent([1, 2])(discrete),
         mt.FillHoles([1])(discrete),
         mt.LabelToContour()(discrete),
         mt.MeanEnsemble([0.3, 0.7])([scores, scores + 1]),
@@ -230,7 +228,7 @@ def _():
     patches = data.GridPatchDataset(
         [item(0)["image"]], data.PatchIter((10, 10, 10)), with_coordinates=False
     )
-    return first["image"], second["image"].affine, [each.mean() for each in patches]
+    return first["image"], type(second["image"]).__name__, [each.mean() for each in patches]
 
 
 @step("a key that is not there is refused", refused=True)
