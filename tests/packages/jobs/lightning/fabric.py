@@ -96,6 +96,9 @@ def _():
 PROGRAM = """
 import logging, warnings, torch
 warnings.filterwarnings("ignore"); logging.disable(logging.INFO)
+if "+tlc" not in torch.__version__:
+    from tests.vision.declared import imported
+    imported()
 from lightning.fabric import Fabric
 if __name__ == "__main__":
     fabric = Fabric(accelerator="cpu", devices=2, strategy="ddp")

@@ -67,10 +67,10 @@ class Data(L.LightningDataModule):
         self.data = TensorDataset(x, x[:, :3].argmax(1))
 
     def train_dataloader(self):
-        return DataLoader(self.data, self.size, shuffle=True)
+        return DataLoader(self.data, batch_size=self.size, shuffle=True)
 
     def val_dataloader(self):
-        return DataLoader(self.data, self.size)
+        return DataLoader(self.data, batch_size=self.size)
 
     test_dataloader = predict_dataloader = val_dataloader
 
@@ -131,7 +131,9 @@ for precision in ("bf16-mixed", "bf16-true", "64-true", "16-mixed"):
                 return F.cross_entropy(self(x).float(), batch[1])
 
         net = Plain()
-        runner = trainer(precision=precision, limit_val_batches=0, max_epochs=2)
+        runner = trainer(
+            precision=precision, limit_val_batches=0, limit_train_batches=1, max_epochs=1
+        )
         runner.fit(net, Data())
         return net.net[0].weight.float().abs().mean(), net(torch.ones(1, 8).to(net.dtype)).dtype
 
@@ -258,14 +260,24 @@ def _():
 
 @step("a compiled module")
 def _():
-    net = torch.compile(Net(), backend="eager")
-    runner = trainer(max_epochs=1)
-    runner.fit(net, Data())
-    return metrics(runner)
+    class Quiet(Net):
+        def training_step(self, batch, index):
+            return F.cross_entropy(self(batch[0]), batch[1])
+
+        def validation_step(self, batch, index):
+            return None
+
+    net = Quiet()
+    trainer(max_epochs=1).fit(torch.compile(net, backend="eager"), Data())
+    return net.net[0].weight
 
 
 PROGRAM = """
-import logging, warnings, torch, lightning as L
+import logging, warnings, torch
+if "+tlc" not in torch.__version__:
+    from tests.vision.declared import imported
+    imported()
+import lightning as L
 warnings.filterwarnings("ignore"); logging.disable(logging.INFO)
 from torch.utils.data import DataLoader, TensorDataset
 
