@@ -126,6 +126,9 @@ FLOAT8 = tuple(
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = FLOAT8
 #: The names under which the face exports dtypes.
 NAMES = {**_BY_NAME, **ALIASES}
+#: A name that packages compare dtypes with: there are no tensors of it.
+complex32 = DType("complex32", "c", 4, "ComplexHalf")
+_REAL[complex32] = float16
 
 
 class _Default:
@@ -162,9 +165,11 @@ def _promote(a: DType, b: DType) -> DType:
 
 
 class Natives(dict[DType, Any]):
-    """A device's own dtypes; NotImplementedError for those of float8 where it has none."""
+    """A device's own dtypes; NotImplementedError for float8 and complex32 where it has none."""
 
     def __missing__(self, dtype: Any) -> Any:
+        if dtype is complex32:
+            raise NotImplementedError(f"there are no tensors of {dtype}")
         if dtype not in FLOAT8:
             raise KeyError(dtype)
         raise NotImplementedError(f"tensors of {dtype} are on the CPU only")

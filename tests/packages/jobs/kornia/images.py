@@ -38,7 +38,7 @@ ENHANCED = {
     "equalize": enhance.equalize,
     "clahe": lambda x: enhance.equalize_clahe(x, grid_size=(4, 4)),
     "normalize": lambda x: enhance.normalize(x, torch.tensor([0.5] * 3), torch.tensor([0.2] * 3)),
-    "zca": lambda x: enhance.zca_whiten(x.flatten(1)[:, :6]),
+    "zca": lambda x: enhance.zca_whiten(x.reshape(-1, 8)[:, :4]),
     "jpeg": lambda x: enhance.jpeg_codec_differentiable(x, torch.tensor([50.0])),
     "solarize": lambda x: enhance.solarize(x, 0.5),
 }
