@@ -7,13 +7,43 @@ os.environ["YOLO_OFFLINE"] = "True"
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import torchvision  # noqa: E402
 import ultralytics.utils.checks  # noqa: E402
 from PIL import Image, ImageDraw  # noqa: E402
 from steps import step  # noqa: E402
+from torchvision.ops import box_iou  # noqa: E402
 from ultralytics import YOLO  # noqa: E402
 from ultralytics.nn.tasks import ClassificationModel, DetectionModel, PoseModel, SegmentationModel  # noqa: E402
 
 ultralytics.utils.checks.check_font = lambda font="": "absent.ttf"
+
+
+def nms(boxes, scores, iou_threshold):
+    """What torchvision's compiled operator does, for where it cannot be loaded."""
+    kept = []
+    for index in scores.argsort(descending=True).tolist():
+        others = box_iou(boxes[index][None], boxes[kept])
+        if not (others > iou_threshold).any():
+            kept.append(index)
+    return torch.tensor(kept, dtype=torch.long)
+
+
+try:
+    torchvision.ops.nms(torch.zeros(1, 4), torch.zeros(1), 0.5)
+except RuntimeError:
+    torchvision.ops.nms = nms
+
+
+def leaves(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return (
+        [leaf for each in value for leaf in leaves(each)]
+        if isinstance(value, (list, tuple))
+        else []
+    )
 
 
 def pictures():
@@ -58,18 +88,6 @@ for name, kind in (
         sum(t.float().square().mean() for t in flat).backward()
         first = leaves(out)[0]
         return first, next(model.parameters()).grad
-
-
-def leaves(value):
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    return (
-        [leaf for each in value for leaf in leaves(each)]
-        if isinstance(value, (list, tuple))
-        else []
-    )
 
 
 @step("the loss of detection and its parts")
