@@ -16,10 +16,10 @@ from tests.tools.packages.__main__ import FOLDER, chosen, lines
 from tests.tools.packages.compare import judged
 from tests.tools.packages.page import module_of
 
-PACKAGES = ["einops", "safetensors", "torchmetrics", "vit-pytorch"]
+JOBS = list(chosen(["einops", "safetensors", "torchmetrics", "vit-pytorch"]))
 
 
-@pytest.mark.parametrize("job", chosen(PACKAGES), ids=lambda job: f"{job.parent.name}/{job.stem}")
+@pytest.mark.parametrize("job", JOBS, ids=lambda job: f"{job.parent.name}/{job.stem}")
 def test_package(job: Path) -> None:
     module = module_of(job.parent.name)
     if importlib.util.find_spec(module) is None:

@@ -197,9 +197,8 @@ def _():
             "training",
             output_transform=lambda loss: {"loss": loss},
         )
-        logger.attach(
-            trainer, Events.EPOCH_COMPLETED, handlers.tensorboard_logger.WeightsHistHandler(net)
-        )
+        weights = handlers.tensorboard_logger.WeightsHistHandler(net)
+        logger.attach(trainer, weights, Events.EPOCH_COMPLETED)
         trainer.run(data, max_epochs=1)
     return len(os.listdir("board")), trainer.state.output
 

@@ -3,7 +3,7 @@
 import torch
 from steps import step
 from torch.nn import functional as F
-from vit_pytorch import MAE, SimMIM, SimpleViT, ViT
+from vit_pytorch import MAE, SimpleViT, ViT
 from vit_pytorch.cait import CaiT
 from vit_pytorch.cct import CCT
 from vit_pytorch.cross_vit import CrossViT
@@ -17,6 +17,7 @@ from vit_pytorch.na_vit import NaViT
 from vit_pytorch.pit import PiT
 from vit_pytorch.recorder import Recorder
 from vit_pytorch.regionvit import RegionViT
+from vit_pytorch.simmim import SimMIM
 from vit_pytorch.simple_vit_with_register_tokens import SimpleViT as Registers
 from vit_pytorch.t2t import T2TViT
 from vit_pytorch.vit_for_small_dataset import ViT as SmallViT
