@@ -21,7 +21,7 @@ from vit_pytorch.simmim import SimMIM
 from vit_pytorch.simple_vit_with_register_tokens import SimpleViT as Registers
 from vit_pytorch.t2t import T2TViT
 from vit_pytorch.vit_for_small_dataset import ViT as SmallViT
-from vit_pytorch.vivit import ViT as ViViT
+from vit_pytorch.vivit import ViViT
 from vit_pytorch.xcit import XCiT
 
 SIZES = {"image_size": 32, "num_classes": 4, "dim": 32, "heads": 2, "mlp_dim": 48}
