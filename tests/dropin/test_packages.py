@@ -29,5 +29,6 @@ def test_package(job: Path) -> None:
         lines([sys.executable, *command, *program])
         for command in ([], ["-m", "tensorflow_lite_clone"])
     )
-    assert oracle, text
-    assert [step for step in judged(oracle, here) if step["result"] != "equal"] == []
+    found = judged(oracle, here)  # older versions of a package may fail at a step under PyTorch
+    assert [step for step in found if step["result"] in ("differs", "fails")] == []
+    assert sum(step["result"] == "equal" for step in found) >= 10, text
