@@ -73,7 +73,7 @@ def install_as_torch() -> None:
 
 _bind.bind_tensor()
 _bind.bind_storage()
-globals().update(_dtypes.NAMES)
+globals().update(_dtypes.NAMES, complex32=_dtypes.complex32)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.

@@ -51,7 +51,6 @@ PINNED_TORCH = {
     r"test_one_process\.py.*all_to_all\]": "2.11's gloo does not have it",
     r"test_one_process\.py.*normalisation": "2.11 prints norms without `bias=`",
     r"tests/distributed/test_failures\.py.*test_wrong_calls": "2.11 takes some, and waits for ever",
-    r"test_packages\.py.*transformers": "the torchaudio beside it wants PyTorch's own library",
     r"test_scripts\.py.*(dcgan|vit|transfer|pixelcnn)": "2.11 prints norms, and draws, otherwise",
     r"test_small_names\.py.*absent_libraries": "opt_einsum may be installed beside it",
     r"test_flop_counter\.py.*(einsum_bilinear|shared_heads)": "2.11 counts otherwise",

@@ -81,10 +81,13 @@ def seed_others(seed: int) -> None:
             backend.generator.manual_seed(seed)
 
 
+_SWITCHES = {"cpu", "mkl", "mkldnn", "nnpack", "openmp", "opt_einsum", "quantized"}
+
+
 def __getattr__(name: str) -> Any:
     if name in ("cuda", "cudnn", "mps"):
         return import_module(f"{__name__}.{name}")
-    if name in ("cpu", "mkl", "mkldnn", "nnpack", "openmp", "opt_einsum", "quantized"):
+    if name in _SWITCHES or name == "__allow_nonbracketed_mutation":
         return getattr(import_module(f"{__name__}.other"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.accelerator import current_accelerator
 from tensorflow_lite_clone.autograd.mode import _set_grad_enabled as _set_grad_enabled
+from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device, get_default_device
 from tensorflow_lite_clone.core.public import EXPORTS
 from tensorflow_lite_clone.core.torch_function import (
@@ -90,6 +91,11 @@ def _log_api_usage_once(event: str) -> None:
 
 def _get_tracing_state() -> None:
     """None: no graph of TorchScript is being traced."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a transform of `torch.func` is running the function that asks."""
+    return bool(mode.transforms)
 
 
 def _get_default_device() -> str:

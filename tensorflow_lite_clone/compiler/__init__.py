@@ -73,18 +73,19 @@ def compile(
     `debug`, which PyTorch does not have, is a folder to be filled: with the kernels of every
     captured form, and with the reasons why calls run as they are. Captures then take longer.
     """
+    compile_alike = functools.partial(
+        compile,
+        fullgraph=fullgraph,
+        dynamic=dynamic,
+        backend=backend,
+        mode=mode,
+        options=options,
+        disable=disable,
+        recompile_limit=recompile_limit,
+        debug=debug,
+    )
     if model is None:
-        return functools.partial(
-            compile,
-            fullgraph=fullgraph,
-            dynamic=dynamic,
-            backend=backend,
-            mode=mode,
-            options=options,
-            disable=disable,
-            recompile_limit=recompile_limit,
-            debug=debug,
-        )
+        return compile_alike
     if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
@@ -104,7 +105,7 @@ def compile(
         if given:
             compiler_fn = functools.partial(compiler_fn, **given)
         recorded = Recorded(model, compiler_fn, fullgraph, recompile_limit)
-        return OptimizedModule(model, recorded) if isinstance(model, Module) else recorded
+        return _around(model, recorded, compile_alike)
     capturing = not disable and mode != "max-autotune-no-cudagraphs"
     folder = None if debug is None else Folder(debug)
     compiled: Any = model
@@ -114,7 +115,14 @@ def compile(
         compiled = Compiled(model, fullgraph, recompile_limit, folder)
     elif folder is not None:
         folder.tell(f"'{name_of(model)}'", "with these arguments `torch.compile` captures nothing")
-    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
+    return _around(model, compiled, compile_alike)
+
+
+def _around(model: Any, compiled: Any, compile_alike: Callable[[Any], Any]) -> Any:
+    """What is given for a compiled module or function."""
+    if isinstance(model, Module):
+        return OptimizedModule(model, compiled, compile_alike)
+    return compiled
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

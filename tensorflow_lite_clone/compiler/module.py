@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow_lite_clone.nn.modules.hooks import has_hooks
 from tensorflow_lite_clone.nn.modules.module import Module
 
-_OWN = frozenset(("_orig_mod", "_compiled", *vars(Module())))
+_OWN = frozenset(("_orig_mod", "_compiled", "dynamo_ctx", *vars(Module())))
 
 
 class OptimizedModule(Module):
-    """A compiled module, as torch's; `_orig_mod` is the module itself."""
+    """A compiled module, as torch's; `_orig_mod` is the module itself.
 
-    def __init__(self, module: Module, compiled: Any) -> None:
+    `dynamo_ctx` compiles a function in the same manner, such as another method of the module.
+    """
+
+    def __init__(self, module: Module, compiled: Any, compile_alike: Callable[[Any], Any]) -> None:
         super().__init__()
         del self.__dict__["training"]
         self._orig_mod = module
-        self.__dict__["_compiled"] = compiled
+        self.__dict__.update(_compiled=compiled, dynamo_ctx=compile_alike)
 
     _orig_mod: Any
     _compiled: Any
+    dynamo_ctx: Callable[[Any], Any]
 
     @property
     def training(self) -> bool:

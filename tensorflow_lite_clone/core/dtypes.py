@@ -133,6 +133,9 @@ QUANTIZED = {
 qint8, quint8, qint32 = QUANTIZED
 #: The names under which the face exports dtypes.
 NAMES = {**_BY_NAME, **ALIASES}
+#: A name that packages compare dtypes with: there are no tensors of it.
+complex32 = DType("complex32", "c", 4, "ComplexHalf")
+_REAL[complex32] = float16
 
 
 class _Default:
@@ -172,6 +175,8 @@ class Natives(dict[DType, Any]):
     """A device's own dtypes; NotImplementedError for those of which it has no arrays."""
 
     def __missing__(self, dtype: Any) -> Any:
+        if dtype is complex32:
+            raise NotImplementedError(f"there are no tensors of {dtype}")
         if dtype in QUANTIZED:
             raise NotImplementedError(
                 f"tensors of {dtype} are made by torch.quantize_per_tensor and "

@@ -22,6 +22,16 @@ def _assert(condition: Any, message: Any) -> None:
         raise AssertionError(message)
 
 
+@public("torch", names=("_assert_async",))
+def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
+    """RuntimeError with `assert_msg` unless the only element of `input` is nonzero."""
+    if input.numel() != 1:
+        many = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {many} is ambiguous")
+    if not input.item():
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
 @public("torch", names=("_check_with",))
 def _check_with(error_type: Any, cond: Any, message: _Message) -> None:
     """`error_type` with ``message()`` unless `cond`, a bool, is true; TypeError for no bool."""

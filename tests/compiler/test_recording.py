@@ -408,3 +408,17 @@ def test_optimize() -> None:
     with pytest.raises(dynamo.exc.Unsupported):
         dynamo.optimize_assert(counter)(lambda x: x.item())(tlc.ones(1))
     assert counter.frame_count == 1
+
+
+def test_other_methods_of_a_module_are_compiled_alike() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = nn.Parameter(tlc.tensor(3.0))
+
+        def twice(self, x: tlc.Tensor) -> tlc.Tensor:
+            return x * self.scale * 2
+
+    compiled, counter = counted(Net())
+    twice = compiled.dynamo_ctx(compiled._orig_mod.twice)
+    assert twice(tlc.ones(1)).tolist() == [6] and counter.frame_count == 1

@@ -180,6 +180,19 @@ def test_wrappers(name, world):
     assert trained(tlc, lambda m: wrap(tlc, m)) == trained(torch, lambda m: wrap(torch, m))
 
 
+@pytest.mark.parametrize("find_unused", [True, False])
+def test_settings_that_are_logged(find_unused, world):
+    names = ("module_name", "world_size", "rank", "find_unused_parameters")
+
+    def logged(lib):
+        wrap = lib.nn.parallel.DistributedDataParallel
+        model = wrap(lib.nn.Linear(1, 1), find_unused_parameters=find_unused)
+        found = model._get_ddp_logging_data()
+        return [found.get(name) for name in names]
+
+    assert logged(tlc) == logged(torch)
+
+
 def test_normalisation_over_processes():
     def script(lib):
         lib.manual_seed(0)

@@ -124,6 +124,56 @@ def test_sizes_and_assertions():
         )
 
 
+def test_conditions_on_tensors():
+    values = {"one": [2.0], "zero": [0.0], "none": [], "two": [1.0, 2.0]}
+    for value in values.values():
+        for message in ((), ("because",)):
+            outcomes = []
+            for lib in (tlc, torch):
+                try:
+                    outcomes.append(lib._assert_async(lib.tensor(value), *message))
+                except RuntimeError as error:
+                    outcomes.append(str(error))
+            assert outcomes[0] == outcomes[1]
+
+
+def test_a_function_asks_whether_it_is_transformed():
+    def answers(lib):
+        found = []
+
+        def f(x):
+            found.append(lib._C._are_functorch_transforms_active())
+            return (x * x).sum()
+
+        f(lib.ones(2))
+        lib.func.grad(f)(lib.ones(2))
+        lib.func.vmap(f)(lib.ones(2))
+        return found
+
+    assert answers(tlc) == answers(torch) == [False, True, True]
+
+
+def test_a_dtype_to_compare_with():
+    for lib in (tlc, torch):
+        kind = lib.complex32
+        assert (kind.is_complex, kind.itemsize, repr(kind)) == (True, 4, "torch.complex32")
+        assert kind.to_real() is lib.float16 and lib.ones(1).dtype not in (kind, lib.complex64)
+    for make in (tlc.empty, tlc.ones):
+        with pytest.raises(NotImplementedError, match="complex32"):
+            make(2, dtype=tlc.complex32)
+    with pytest.raises(NotImplementedError, match="complex32"):
+        tlc.ones(2).to(tlc.complex32)
+
+
+def test_switches_of_backends_are_set_within_a_context():
+    for lib in (tlc, torch):
+        before = lib.backends.cudnn.deterministic
+        with getattr(lib.backends, "__allow_nonbracketed_mutation")():
+            lib.backends.cudnn.deterministic = True
+            assert lib.backends.cudnn.deterministic
+            lib.backends.cudnn.deterministic = before
+
+
 def test_constants_that_packages_read():
     for lib in (tlc, torch):
         assert lib.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"

@@ -15,6 +15,7 @@ from importlib import import_module
 _WAITING = "OPENBLAS_THREAD_TIMEOUT"  # the binary logarithm of ticks
 _OTHER_NAMES = ("GOTO_THREAD_TIMEOUT",)
 
+
 def _threads() -> set[int]:
     """The numbers by which Linux knows the threads of this process."""
     folder = "/proc/self/task"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
+from tensorflow_lite_clone.core.dtypes import Natives
 
-NATIVE: dict[Any, Any] = {}  # DType -> numpy dtype, filled by the backend
+NATIVE = Natives()  # DType -> numpy dtype, filled by the backend

@@ -6,7 +6,7 @@ A program may ask for them (they are absent) and set their switches, which are k
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from tensorflow_lite_clone.backends import float32_precision
@@ -81,3 +81,5 @@ openmp = Library("openmp")
 opt_einsum = Library("opt_einsum", enabled=False, strategy=None)
 quantized = _Quantized("quantized", engine="x86")
 cpu = _Cpu()
+# MONAI sets switches within it; here they can be set everywhere.
+__allow_nonbracketed_mutation = nullcontext

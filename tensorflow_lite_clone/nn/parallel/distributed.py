@@ -289,6 +289,15 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph = True
         self._make_reducer(self._reduced(self.module))
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """Settings that PyTorch logs, and lightning reads; nothing is measured."""
+        return {
+            "module_name": type(self.module).__name__,
+            "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(),
+            "find_unused_parameters": int(self.find_unused_parameters),
+        }
+
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, names: Sequence[str]) -> None:
         """Before a module is wrapped: leave parameters and buffers of these names alone."""

@@ -29,6 +29,7 @@ from tensorflow_lite_clone.backends.numpy.primitives import (  # noqa: F401
     triangular,
     zeta_function,
 )
+from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.dispatch.primitives import implemented
 
 _namespaces = (fft, linalg)  # which the standard has
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def astype(x: Any, dtype: Any, *, copy: bool = False) -> Any:
-    native = NATIVE.get(dtype, dtype)
+    native = NATIVE[dtype] if isinstance(dtype, DType) else dtype
     if getattr(native, "names", None) is not None and native != x.dtype:
         return _stored(x, native)
     if x.dtype.names is not None and native != x.dtype:
