@@ -42,12 +42,20 @@ def _():
     save_file({"x": torch.arange(60.0).view(3, 4, 5), "y": torch.ones(2)}, "slices")
     with safe_open("slices", framework="pt", device="cpu") as file:
         part = file.get_slice("x")
-        names = [name for name in file.keys()]
-        return names, part.get_shape(), part[1:], part[:, ::1, 2:4], part[0], file.get_tensor("y")
+        return (
+            list(file.keys()),
+            part.get_shape(),
+            part[1:],
+            part[:, ::1, 2:4],
+            part[0],
+            file.get_tensor("y"),
+        )
 
 
 def model(tied):
-    made = torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5))
+    made = torch.nn.Sequential(
+        torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5)
+    )
     if tied:
         made[1].weight = made[0].weight
     return made

@@ -14,7 +14,9 @@ TEXTS = ["the cat sat on a mat", "a dog ran fast", "the mat is red", "it is sad"
 
 
 def tokenizer():
-    made = Tokenizer(kinds.WordLevel({w: i for i, w in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]"))
+    made = Tokenizer(
+        kinds.WordLevel({w: i for i, w in enumerate(SPECIAL + WORDS)}, unk_token="[UNK]")
+    )
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
@@ -123,7 +125,11 @@ def _():
     wide = losses.MatryoshkaLoss(model, inner, [32, 16, 8])
     value = wide([model.tokenize(TEXTS[i : i + 3]) for i in (0, 1)], None)
     value.backward()
-    return triplets, value, [p.grad.norm() for p in list(model.parameters())[-4:] if p.grad is not None]
+    return (
+        triplets,
+        value,
+        [p.grad.norm() for p in list(model.parameters())[-4:] if p.grad is not None],
+    )
 
 
 @step("a cross-encoder: scores and ranks")
@@ -138,7 +144,10 @@ def _():
 
 @step("evaluators: similarity, retrieval")
 def _():
-    from sentence_transformers.evaluation import EmbeddingSimilarityEvaluator, InformationRetrievalEvaluator
+    from sentence_transformers.evaluation import (
+        EmbeddingSimilarityEvaluator,
+        InformationRetrievalEvaluator,
+    )
 
     model = built()
     alike = EmbeddingSimilarityEvaluator(TEXTS[:4], TEXTS[1:], [0.1, 0.9, 0.4, 0.6])(model)
@@ -151,7 +160,10 @@ def _():
 @step("the trainer: losses and embeddings")
 def _():
     from datasets import Dataset
-    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from sentence_transformers import (
+        SentenceTransformerTrainer,
+        SentenceTransformerTrainingArguments,
+    )
 
     model = built()
     rows = Dataset.from_dict({"anchor": [p[0] for p in PAIRS], "positive": [p[1] for p in PAIRS]})

@@ -4,7 +4,15 @@ import numpy as np
 import torch
 import transformers
 from steps import step
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 transformers.logging.set_verbosity_error()
 TEXTS = ["the cat sat on the mat", "a dog ran to the cat", "the mat is red, the dog is not"] * 5
@@ -12,14 +20,16 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 NAMES = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL))
 
 
+def trainers_of(kind):
+    return getattr(trainers, {"BPE": "Bpe"}.get(kind, kind) + "Trainer")
+
+
 def trained(kind):
     unknown = {"unk_token": "[UNK]"} if kind in ("WordPiece", "WordLevel") else {}
     made = Tokenizer(getattr(models, kind)(**unknown))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     settings = {"vocab_size": 60, "special_tokens": SPECIAL, "show_progress": False}
-    if kind == "Unigram":
-        settings["unk_token"] = "[UNK]"
-    made.train_from_iterator(TEXTS, getattr(trainers, kind + "Trainer")(**settings))
+    made.train_from_iterator(TEXTS, trainers_of(kind)(**settings))
     return made
 
 
@@ -112,7 +122,9 @@ def _():
     padded = transformers.DataCollatorWithPadding(fast)([dict(row, label=1) for row in rows])
     causal = transformers.DataCollatorForLanguageModeling(fast, mlm=False)(rows)
     masked = transformers.DataCollatorForLanguageModeling(fast, mlm_probability=0.3, seed=0)(rows)
-    pairs = transformers.DataCollatorForSeq2Seq(fast)([dict(r, labels=r["input_ids"][:3]) for r in rows])
+    pairs = transformers.DataCollatorForSeq2Seq(fast)(
+        [dict(r, labels=r["input_ids"][:3]) for r in rows]
+    )
     marks = transformers.DataCollatorForTokenClassification(fast)(
         [dict(r, labels=r["input_ids"]) for r in rows]
     )

@@ -46,7 +46,9 @@ for name, sizes in KINDS.items():
         model = transformers.AutoModelForCTC.from_pretrained(name).eval()
         output = model(WAVE, labels=torch.tensor([[3, 4, 5], [7, 7, -100]]))
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         kind = transformers.AutoModelForAudioClassification
         classifier = kind.from_pretrained(name, num_labels=3).eval()
         return output.logits, output.loss, torch.stack(gradients), classifier(WAVE).logits
@@ -55,7 +57,9 @@ for name, sizes in KINDS.items():
 @step("wav2vec2: pretraining with negatives")
 def _():
     config = transformers.Wav2Vec2Config(
-        **WAV2VEC2 | {"codevector_dim": 8, "proj_codevector_dim": 8, "num_codevectors_per_group": 4}
+        **WAV2VEC2
+        | {"codevector_dim": 8, "proj_codevector_dim": 8, "num_codevectors_per_group": 4}
+        | {"mask_time_prob": 0.05}
     )
     model = transformers.Wav2Vec2ForPreTraining(config).eval()
     length = model._get_feat_extract_output_lengths(800).item()
@@ -202,4 +206,6 @@ def _():
     )
     model = transformers.SpeechT5ForTextToSpeech(config).eval()
     tokens, voice = torch.tensor([[5, 9, 13, 21, 2]]), torch.ones(1, 4)
-    return model(tokens, decoder_input_values=torch.ones(1, 4, 8), speaker_embeddings=voice).spectrogram
+    return model(
+        tokens, decoder_input_values=torch.ones(1, 4, 8), speaker_embeddings=voice
+    ).spectrogram

@@ -20,8 +20,8 @@ SIZES = {
 }
 HEADS = {"head_dim": 8}
 NAMES = """
-    apertus arcee beam bert bert-generation biogpt bitnet bloom camembert codegen cohere cohere2 ctrl
-    cwm data2vec-text diffllama doge electra ernie ernie4_5 exaone exaone4 falcon fuyu gemma gemma2
+    apertus arcee beam bert bert-generation biogpt bitnet bloom camembert codegen cohere cohere2
+    ctrl cwm data2vec-text diffllama doge electra ernie ernie4_5 exaone exaone4 falcon fuyu gemma gemma2
     gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gptj granite helium
     hunyuan_v1_dense internlm3 llama megatron-bert ministral ministral3 mistral modernbert-decoder
     mpt nanochat nemotron olmo olmo2 olmo3 openai-gpt opt persimmon phi phi3 qwen2 qwen3 rembert
@@ -51,6 +51,8 @@ for name in NAMES:
         tokens = torch.tensor([[5, 9, 33, 71, 9], [8, 20, 64, 3, 90]])
         output = model(input_ids=tokens, labels=tokens)
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         written = model.generate(tokens, max_new_tokens=8, do_sample=False)
         return output.logits, output.loss, torch.stack(gradients), written

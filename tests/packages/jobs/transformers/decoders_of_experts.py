@@ -47,11 +47,17 @@ for name in NAMES:
     def _(name):
         heads = {"num_key_value_heads": 4} if name in LATENT else {}
         config = transformers.AutoConfig.for_model(name, **SIZES | heads)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(name)
+        model = transformers.AutoModelForCausalLM.from_config(config)
+        for each in model.parameters():
+            if not each.any():  # a router of zeros may choose any of its equal experts
+                torch.nn.init.normal_(each, std=0.1)
+        model.save_pretrained(name)
         model = transformers.AutoModelForCausalLM.from_pretrained(name).eval()
         tokens = torch.tensor([[5, 9, 33, 71, 9], [8, 20, 64, 3, 90]])
         output = model(input_ids=tokens, labels=tokens)
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         written = model.generate(tokens, max_new_tokens=8, do_sample=False)
         return output.logits, output.loss, torch.stack(gradients), written

@@ -61,16 +61,23 @@ NOT_SIZES = {
 
 
 for name, sizes in NAMES.items():
+
     @step(f"{name}: language model", name, sizes)
     def _(name, sizes):
         shared = {key: SIZES[key] for key in SIZES if key not in NOT_SIZES.get(name, ())}
         config = transformers.AutoConfig.for_model(name, **shared | sizes)
-        kind = transformers.AutoModelForMaskedLM if name != "xlnet" else transformers.AutoModelForCausalLM
+        kind = (
+            transformers.AutoModelForMaskedLM
+            if name != "xlnet"
+            else transformers.AutoModelForCausalLM
+        )
         kind.from_config(config).save_pretrained(name)
         model = kind.from_pretrained(name).eval()
         output = model(TOKENS, attention_mask=(TOKENS > 0).long(), labels=TOKENS)
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         return output.logits, output.loss, torch.stack(gradients)
 
     @step(f"{name}: classification of sequences with the saved encoder, trained", name)
@@ -91,7 +98,10 @@ for name, sizes in NAMES.items():
 
 for head, labels in {
     "TokenClassification": {"labels": TOKENS % 2},
-    "QuestionAnswering": {"start_positions": torch.tensor([1, 2]), "end_positions": torch.tensor([3, 4])},
+    "QuestionAnswering": {
+        "start_positions": torch.tensor([1, 2]),
+        "end_positions": torch.tensor([3, 4]),
+    },
     "MultipleChoice": {"labels": torch.tensor([1])},
     "NextSentencePrediction": {"labels": torch.tensor([1, 0])},
 }.items():
@@ -103,6 +113,9 @@ for head, labels in {
         tokens = TOKENS[None] if head == "MultipleChoice" else TOKENS
         output = model(tokens, **labels, output_hidden_states=True, output_attentions=True)
         output.loss.backward()
-        return output.loss, output.hidden_states, output.attentions, [
-            p.grad.norm().item() for p in list(model.parameters())[-2:]
-        ]
+        return (
+            output.loss,
+            output.hidden_states,
+            output.attentions,
+            [p.grad.norm().item() for p in list(model.parameters())[-2:]],
+        )

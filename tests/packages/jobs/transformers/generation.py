@@ -132,7 +132,9 @@ def _():
     for more in ([7, 8], [40]):
         tokens = torch.cat([TOKENS[:1], torch.tensor([more])], 1)
         past = copy.deepcopy(cache)
-        found.append(MODEL.generate(tokens, past_key_values=past, max_new_tokens=6, do_sample=False))
+        found.append(
+            MODEL.generate(tokens, past_key_values=past, max_new_tokens=6, do_sample=False)
+        )
     return found
 
 
@@ -159,7 +161,10 @@ def _():
         TOKENS, max_new_tokens=40, stopping_criteria=transformers.StoppingCriteriaList([Until()])
     )
     few = MODEL.generate(
-        TOKENS, max_new_tokens=8, num_beams=2, prefix_allowed_tokens_fn=lambda i, t: [4, 5, 6, 7 + i]
+        TOKENS,
+        max_new_tokens=8,
+        num_beams=2,
+        prefix_allowed_tokens_fn=lambda i, t: [4, 5, 6, 7 + i],
     )
     return even, stopped, few
 
@@ -181,7 +186,9 @@ def _():
 
 @step("a configuration of generation is saved and loaded")
 def _():
-    config = GenerationConfig(do_sample=True, top_k=4, temperature=0.6, max_new_tokens=7, pad_token_id=0)
+    config = GenerationConfig(
+        do_sample=True, top_k=4, temperature=0.6, max_new_tokens=7, pad_token_id=0
+    )
     config.save_pretrained("model")
     model = transformers.AutoModelForCausalLM.from_pretrained("model").eval()
     return model.generation_config.to_dict()["top_k"], model.generate(TOKENS)
@@ -195,7 +202,9 @@ def _():
         model = transformers.AutoModelForCausalLM.from_config(config).eval()
         found.append(model.generate(TOKENS, max_new_tokens=10, do_sample=False))
         found.append(
-            model.generate(TOKENS, max_new_tokens=10, do_sample=False, cache_implementation="static")
+            model.generate(
+                TOKENS, max_new_tokens=10, do_sample=False, cache_implementation="static"
+            )
         )
     return found
 

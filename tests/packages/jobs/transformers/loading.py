@@ -63,7 +63,10 @@ def _():
     folder = copied("bins")
     (folder / "model.safetensors").unlink()
     names = list(state)
-    halves = {"pytorch_model-00001-of-00002.bin": names[::2], "pytorch_model-00002-of-00002.bin": names[1::2]}
+    halves = {
+        "pytorch_model-00001-of-00002.bin": names[::2],
+        "pytorch_model-00002-of-00002.bin": names[1::2],
+    }
     for file, part in halves.items():
         torch.save({name: state[name] for name in part}, folder / file)
     where = {name: file for file, part in halves.items() for name in part}
@@ -90,7 +93,12 @@ def _():
     return model.dtype, model.lm_head.weight, load_file("halves/model.safetensors")
 
 
-for devices in ("auto", "cpu", {"": "cpu"}, {"model.embed_tokens": "cpu", "model": "cpu", "lm_head": "cpu"}):
+for devices in (
+    "auto",
+    "cpu",
+    {"": "cpu"},
+    {"model.embed_tokens": "cpu", "model": "cpu", "lm_head": "cpu"},
+):
 
     @step(f"device_map {devices}", devices)
     def _(devices):

@@ -57,9 +57,13 @@ for name, kind, sizes in (
     def _(name, kind, sizes):
         text = TEXT | ({"projection_dim": 16} if kind == "Siglip" else {})
         text |= {"projection_size": 32} if kind == "Siglip" else {}
-        vision = VISION | ({"depths": [1, 1, 1], "num_group_tokens": [4, 2, 0]} if kind == "GroupViT" else {})
+        vision = VISION | (
+            {"depths": [1, 1, 1], "num_group_tokens": [4, 2, 0]} if kind == "GroupViT" else {}
+        )
         vision |= {"num_output_groups": [4, 2, 0]} if kind == "GroupViT" else {}
-        config = getattr(transformers, kind + "Config")(text_config=text, vision_config=vision, **sizes)
+        config = getattr(transformers, kind + "Config")(
+            text_config=text, vision_config=vision, **sizes
+        )
         model = reloaded(getattr(transformers, kind + "Model"), config, kind)
         output = model(input_ids=TOKENS, pixel_values=PICTURES, return_loss=True)
         output.loss.backward()
@@ -68,9 +72,11 @@ for name, kind, sizes in (
 
 @step("CLIP: features of pictures and of texts alone")
 def _():
-    model = transformers.CLIPModel.from_pretrained("CLIP").eval()
-    pictures = transformers.CLIPVisionModelWithProjection.from_pretrained("CLIP").eval()
-    texts = transformers.CLIPTextModelWithProjection.from_pretrained("CLIP").eval()
+    text, vision = TEXT | {"projection_dim": 16}, VISION | {"projection_dim": 16}
+    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
+    model = reloaded(transformers.CLIPModel, config, "features")
+    pictures = transformers.CLIPVisionModelWithProjection.from_pretrained("features").eval()
+    texts = transformers.CLIPTextModelWithProjection.from_pretrained("features").eval()
     together = model(input_ids=TOKENS, pixel_values=PICTURES)
     return (
         together.image_embeds,
@@ -107,7 +113,9 @@ def _():
     tokens = torch.tensor([[1, 90, 90, 90, 90, 7, 9], [1, 90, 90, 90, 90, 12, 5]])
     output = model(input_ids=tokens, pixel_values=PICTURES, labels=tokens)
     output.loss.backward()
-    written = model.generate(input_ids=tokens, pixel_values=PICTURES, max_new_tokens=6, do_sample=False)
+    written = model.generate(
+        input_ids=tokens, pixel_values=PICTURES, max_new_tokens=6, do_sample=False
+    )
     return output.loss, output.logits, norms(model), written
 
 
@@ -116,14 +124,20 @@ def _():
     text = TEXT | {"model_type": "gemma", "num_key_value_heads": 1, "head_dim": 8}
     vision = VISION | {"model_type": "siglip_vision_model", "projection_dim": 32}
     config = transformers.PaliGemmaConfig(
-        text_config=text, vision_config=vision, image_token_index=90, projection_dim=32, hidden_size=32
+        text_config=text,
+        vision_config=vision,
+        image_token_index=90,
+        projection_dim=32,
+        hidden_size=32,
     )
     model = reloaded(transformers.PaliGemmaForConditionalGeneration, config, "paligemma")
     tokens = torch.tensor([[90, 90, 90, 90, 1, 7, 9], [90, 90, 90, 90, 1, 12, 5]])
     kinds = (torch.arange(7) > 4).long().expand(2, -1)
     output = model(input_ids=tokens, pixel_values=PICTURES, labels=tokens, token_type_ids=kinds)
     output.loss.backward()
-    written = model.generate(input_ids=tokens, pixel_values=PICTURES, max_new_tokens=6, do_sample=False)
+    written = model.generate(
+        input_ids=tokens, pixel_values=PICTURES, max_new_tokens=6, do_sample=False
+    )
     return output.loss, output.logits, norms(model), written
 
 
@@ -163,8 +177,11 @@ for name, vision in (
         }
         output = model(**inputs, labels=inputs["input_ids"])
         output.loss.backward()
-        return output.loss, output.logits, norms(model), model.generate(
-            **inputs, max_new_tokens=6, do_sample=False
+        return (
+            output.loss,
+            output.logits,
+            norms(model),
+            model.generate(**inputs, max_new_tokens=6, do_sample=False),
         )
 
 
@@ -215,11 +232,17 @@ def _():
             "image_size": 32,
             "patch_size": 8,
             "output_channels": 8,
+            "num_pos_feats": 4,
             "window_size": 2,
             "global_attn_indexes": [1],
             "mlp_dim": 24,
         },
-        prompt_encoder_config={"hidden_size": 8, "image_size": 32, "patch_size": 8, "mask_input_channels": 4},
+        prompt_encoder_config={
+            "hidden_size": 8,
+            "image_size": 32,
+            "patch_size": 8,
+            "mask_input_channels": 4,
+        },
         mask_decoder_config={
             "hidden_size": 8,
             "num_attention_heads": 2,

@@ -52,7 +52,9 @@ def folder(kind, name, **settings):
 @step("text-classification, one text and a batch")
 def _():
     labels = {"id2label": {0: "good", 1: "bad"}, "label2id": {"good": 0, "bad": 1}}
-    classify = pipeline("text-classification", folder("BertForSequenceClassification", "texts", **labels))
+    classify = pipeline(
+        "text-classification", folder("BertForSequenceClassification", "texts", **labels)
+    )
     return classify("the cat sat", top_k=None), classify(["the dog ran", "a mat"] * 3, batch_size=4)
 
 
@@ -81,10 +83,14 @@ def _():
 
 @step("feature-extraction")
 def _():
-    return pipeline("feature-extraction", folder("BertModel", "features"))("a blue dog", return_tensors=True)
+    return pipeline("feature-extraction", folder("BertModel", "features"))(
+        "a blue dog", return_tensors=True
+    )
 
 
-@step("question-answering", refused="question-answering" not in transformers.pipelines.SUPPORTED_TASKS)
+@step(
+    "question-answering", refused="question-answering" not in transformers.pipelines.SUPPORTED_TASKS
+)
 def _():
     answer = pipeline("question-answering", folder("BertForQuestionAnswering", "answers"))
     return answer(question="where is the cat ?", context="the cat sat on a mat .")
@@ -112,7 +118,12 @@ def _():
 
 @step("image-classification and image-feature-extraction")
 def _():
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     config = transformers.ViTConfig(**sizes, image_size=32, patch_size=8, num_labels=3)
     transformers.ViTForImageClassification(config).save_pretrained("pictures")
     processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
@@ -127,13 +138,20 @@ def _():
 
 @step("automatic-speech-recognition by CTC, and audio-classification")
 def _():
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+    }
     convolutions = {"conv_dim": (16, 16), "conv_stride": (5, 4), "conv_kernel": (10, 8)}
     config = transformers.Wav2Vec2Config(
         **sizes, **convolutions, num_feat_extract_layers=2, num_conv_pos_embeddings=8,
         num_conv_pos_embedding_groups=2, vocab_size=8, num_labels=2, pad_token_id=0,
     )  # fmt: skip
-    letters = {letter: i for i, letter in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", "a", "b", "c"])}
+    letters = {
+        letter: i for i, letter in enumerate(["<pad>", "<s>", "</s>", "<unk>", "|", "a", "b", "c"])
+    }
     import json
     from pathlib import Path
 
@@ -156,7 +174,9 @@ def _():
 @step("a pipeline in bfloat16, by device_map, and over a generator")
 def _():
     classify = pipeline("text-classification", "texts", dtype=torch.bfloat16, device_map="cpu")
-    return [each["label"] for each in classify(iter(["the cat", "a dog ran"]))], str(classify.model.dtype)
+    return [each["label"] for each in classify(iter(["the cat", "a dog ran"]))], str(
+        classify.model.dtype
+    )
 
 
 @step("an unknown task", refused=True)

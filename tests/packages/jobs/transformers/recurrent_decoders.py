@@ -36,7 +36,11 @@ NAMES = {
     "bamba": MAMBA | {"attn_layer_indices": [1]},
     "falcon_h1": MAMBA | {"mamba_d_ssm": 64},
     "granitemoehybrid": MAMBA
-    | {"layer_types": ["mamba", "attention"], "num_local_experts": 0, "shared_intermediate_size": 48},
+    | {
+        "layer_types": ["mamba", "attention"],
+        "num_local_experts": 0,
+        "shared_intermediate_size": 48,
+    },
     "jamba": {"mamba_d_state": 4, "mamba_dt_rank": 4, "num_experts": 2, "attn_layer_offset": 1},
     "lfm2": {"layer_types": ["conv", "full_attention"]},
     "minimax": {"layer_types": ["linear_attention", "full_attention"], "num_local_experts": 2},
@@ -58,6 +62,8 @@ for name, sizes in NAMES.items():
         model.train(name == "rwkv")  # in evaluation it scales weights in place
         output = model(input_ids=tokens, labels=tokens)
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         written = model.eval().generate(tokens, max_new_tokens=8, do_sample=False)
         return output.logits, output.loss, torch.stack(gradients), written

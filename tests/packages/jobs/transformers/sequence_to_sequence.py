@@ -54,7 +54,7 @@ NAMES = {
     "pegasus": SIZES,
     "pegasus_x": SIZES | {"block_size": 4, "num_global_tokens": 2},
     "plbart": SIZES,
-    "prophetnet": SIZES
+    "prophetnet": {k: v for k, v in SIZES.items() if k not in ("encoder_layers", "decoder_layers")}
     | {
         "hidden_size": 32,
         "num_encoder_layers": 2,
@@ -63,7 +63,8 @@ NAMES = {
         "num_decoder_attention_heads": 4,
         "ngram": 2,
     },
-    "switch_transformers": T5 | {"num_experts": 4, "num_sparse_encoder_layers": 1},
+    "switch_transformers": T5
+    | {"num_experts": 4, "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1},
     "t5": T5,
     "umt5": T5,
 }
@@ -80,7 +81,9 @@ for name, sizes in NAMES.items():
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(name).eval()
         output = model(TOKENS, attention_mask=MASK, labels=TOKENS.flip(0))
         output.loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         greedy = model.generate(TOKENS, attention_mask=MASK, max_new_tokens=8, do_sample=False)
         beams = model.generate(TOKENS, attention_mask=MASK, max_new_tokens=6, num_beams=3)
         return output.logits, output.loss, torch.stack(gradients), greedy, beams
@@ -104,7 +107,9 @@ def _():
     output.loss.backward()
     model.save_pretrained("both")
     model = transformers.EncoderDecoderModel.from_pretrained("both")
-    written = model.generate(TOKENS, attention_mask=MASK, decoder_start_token_id=1, max_new_tokens=6)
+    written = model.generate(
+        TOKENS, attention_mask=MASK, decoder_start_token_id=1, max_new_tokens=6
+    )
     return output.loss, output.logits, written
 
 

@@ -95,7 +95,11 @@ def _():
         losses.append(loss.item())
     model.save_pretrained("trained")
     again = AutoModelForCausalLM.from_pretrained("trained").eval()
-    return losses, schedule.get_last_lr(), again.generate(TOKENS[:, :1], max_new_tokens=4, do_sample=False)
+    return (
+        losses,
+        schedule.get_last_lr(),
+        again.generate(TOKENS[:, :1], max_new_tokens=4, do_sample=False),
+    )
 
 
 @step("dropout in training draws the same numbers")
@@ -209,9 +213,13 @@ def _():
 @step("models in evaluation and training keep their modes")
 def _():
     model = loaded()
-    return model.training, model.train().training, model.device, model.dtype, model.framework if hasattr(
-        model, "framework"
-    ) else "pt"
+    return (
+        model.training,
+        model.train().training,
+        model.device,
+        model.dtype,
+        model.framework if hasattr(model, "framework") else "pt",
+    )
 
 
 @step("tokens as floating-point numbers", refused=True)

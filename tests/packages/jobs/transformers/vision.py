@@ -17,6 +17,7 @@ VIT = {
 }
 STAGES = {"embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "image_size": 32, "patch_size": 4}
 CONVNEXT = {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2, "image_size": 32}
+PYRAMID = {"hidden_sizes": [8, 16, 16, 24], "num_attention_heads": [1, 2, 2, 4]}
 CLASSIFIERS = {
     "beit": VIT | {"use_mask_token": False},
     "bit": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "num_groups": 2},
@@ -28,19 +29,20 @@ CLASSIFIERS = {
     "dinov2_with_registers": VIT,
     "efficientnet": {
         "image_size": 32,
-        "hidden_dim": 1280,
+        "hidden_dim": 128,
         "width_coefficient": 0.1,
         "depth_coefficient": 0.2,
     },
-    "focalnet": STAGES | {"focal_levels": [1, 1], "focal_windows": [3, 3], "hidden_sizes": [16, 32]},
+    "focalnet": STAGES
+    | {"focal_levels": [1, 1], "focal_windows": [3, 3], "hidden_sizes": [16, 32]},
     "ijepa": VIT,
     "levit": {"hidden_sizes": [16, 32, 48], "depths": [1, 1, 1], "image_size": 64},
     "mobilenet_v1": {"depth_multiplier": 0.25, "image_size": 32},
     "mobilenet_v2": {"depth_multiplier": 0.25, "image_size": 32},
     "mobilevit": {"hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 24, 24, 32]},
     "poolformer": {"hidden_sizes": [8, 16, 16, 24], "depths": [1, 1, 1, 1]},
-    "pvt": {"hidden_sizes": [8, 16, 16, 24], "depths": [1, 1, 1, 1], "image_size": 64},
-    "pvt_v2": {"hidden_sizes": [8, 16, 16, 24], "depths": [1, 1, 1, 1], "image_size": 64},
+    "pvt": PYRAMID | {"depths": [1, 1, 1, 1], "image_size": 64},
+    "pvt_v2": PYRAMID | {"depths": [1, 1, 1, 1], "image_size": 64},
     "regnet": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "groups_width": 8},
     "resnet": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]},
     "segformer": {"hidden_sizes": [8, 16, 16, 24], "depths": [1, 1, 1, 1]},
@@ -63,21 +65,24 @@ for name, sizes in CLASSIFIERS.items():
     @step(f"{name}: classification", name, sizes)
     def _(name, sizes):
         kind = transformers.AutoModelForImageClassification
-        config = transformers.AutoConfig.for_model(name, num_labels=4, **sizes)
+        config = transformers.AutoConfig.for_model(name, num_labels=4, architectures=[], **sizes)
         kind.from_config(config).save_pretrained(name)
         model = kind.from_pretrained(name).eval()
-        output = model(batch(64 if sizes.get("image_size") != 32 else 32))
+        output = model(batch(32 if name == "siglip" or sizes.get("image_size") == 32 else 64))
         loss = torch.nn.functional.cross_entropy(output.logits, torch.tensor([0, 3]))
         loss.backward()
-        gradients = [torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()]
+        gradients = [
+            torch.zeros(()) if p.grad is None else p.grad.norm() for p in model.parameters()
+        ]
         return output.logits, loss, torch.stack(gradients)
 
 
 @step("the features of a ResNet, a Swin and a DINOv2 as backbones")
 def _():
     found = []
-    for name in ("resnet", "swin", "dinov2"):
-        model = transformers.AutoBackbone.from_pretrained(name, out_indices=[1, 2]).eval()
+    for name in ("ResNet", "Swin", "Dinov2"):
+        kind = getattr(transformers, f"{name}Backbone")
+        model = kind.from_pretrained(name.lower(), out_indices=[1, 2]).eval()
         found.append(model(batch()).feature_maps)
     return found
 
@@ -97,7 +102,11 @@ def _():
 
 @step("masked autoencoder: loss and reconstruction")
 def _():
-    sizes = {"decoder_hidden_size": 16, "decoder_num_hidden_layers": 1, "decoder_num_attention_heads": 2}
+    sizes = {
+        "decoder_hidden_size": 16,
+        "decoder_num_hidden_layers": 1,
+        "decoder_num_attention_heads": 2,
+    }
     config = transformers.ViTMAEConfig(**VIT, **sizes, decoder_intermediate_size=24)
     model = transformers.ViTMAEForPreTraining(config).eval()
     noise = torch.from_numpy(np.random.default_rng(1).random((2, 16))).float()
@@ -108,14 +117,16 @@ def _():
 
 @step("SegFormer: segmentation, loss, and the map after the processor")
 def _():
-    config = transformers.AutoConfig.for_model("segformer", num_labels=4, **CLASSIFIERS["segformer"])
+    config = transformers.AutoConfig.for_model(
+        "segformer", num_labels=4, **CLASSIFIERS["segformer"]
+    )
     transformers.SegformerForSemanticSegmentation(config).save_pretrained("segmenter")
     model = transformers.SegformerForSemanticSegmentation.from_pretrained("segmenter").eval()
     output = model(batch(64), labels=torch.arange(2 * 64 * 64).view(2, 64, 64) % 4)
     output.loss.backward()
     processor = transformers.SegformerImageProcessor()
     maps = processor.post_process_semantic_segmentation(output, target_sizes=[(32, 48)] * 2)
-    return output.loss, output.logits, [each.bincount(minlength=4) for each in maps]
+    return output.loss, output.logits, [each.flatten().bincount(minlength=4) for each in maps]
 
 
 DETR = {
@@ -132,7 +143,10 @@ DETR = {
     "num_labels": 3,
 }
 LABELS = [
-    {"class_labels": torch.tensor([0, 2]), "boxes": torch.tensor([[0.5, 0.5, 0.4, 0.2], [0.3, 0.6, 0.2, 0.2]])},
+    {
+        "class_labels": torch.tensor([0, 2]),
+        "boxes": torch.tensor([[0.5, 0.5, 0.4, 0.2], [0.3, 0.6, 0.2, 0.2]]),
+    },
     {"class_labels": torch.tensor([1]), "boxes": torch.tensor([[0.2, 0.3, 0.2, 0.4]])},
 ]
 
@@ -168,7 +182,9 @@ for name, kind, sizes in (
 
 @step("YOLOS: detection")
 def _():
-    config = transformers.YolosConfig(**VIT | {"image_size": [32, 32]}, num_detection_tokens=5, num_labels=3)
+    config = transformers.YolosConfig(
+        **VIT | {"image_size": [32, 32]}, num_detection_tokens=5, num_labels=3
+    )
     model = transformers.YolosForObjectDetection(config).eval()
     output = model(batch(), labels=LABELS)
     output.loss.backward()
@@ -202,7 +218,12 @@ def _():
     return found
 
 
-for name in ("CLIPImageProcessor", "ViTImageProcessor", "ConvNextImageProcessor", "DetrImageProcessor"):
+for name in (
+    "CLIPImageProcessor",
+    "ViTImageProcessor",
+    "ConvNextImageProcessor",
+    "DetrImageProcessor",
+):
 
     @step(f"{name}: from folder, pictures of two sizes", name)
     def _(name):
