@@ -21,12 +21,12 @@ SIZES = {
 HEADS = {"head_dim": 8}
 NAMES = """
     apertus arcee beam bert bert-generation biogpt bitnet bloom camembert codegen cohere cohere2
-    ctrl cwm data2vec-text diffllama doge electra ernie ernie4_5 exaone exaone4 falcon fuyu gemma gemma2
-    gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gptj granite helium
-    hunyuan_v1_dense internlm3 llama megatron-bert ministral ministral3 mistral modernbert-decoder
-    mpt nanochat nemotron olmo olmo2 olmo3 openai-gpt opt persimmon phi phi3 qwen2 qwen3 rembert
-    roberta roberta-prelayernorm roformer seed_oss smollm3 stablelm starcoder2 vaultgemma xglm xlm
-    xlm-roberta xlm-roberta-xl xmod
+    ctrl cwm data2vec-text diffllama doge electra ernie ernie4_5 exaone exaone4 falcon fuyu
+    gemma gemma2 gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neo gpt_neox gpt_neox_japanese gptj
+    granite helium hunyuan_v1_dense internlm3 llama megatron-bert ministral ministral3 mistral
+    modernbert-decoder mpt nanochat nemotron olmo olmo2 olmo3 openai-gpt opt persimmon phi phi3
+    qwen2 qwen3 rembert roberta roberta-prelayernorm roformer seed_oss smollm3 stablelm
+    starcoder2 vaultgemma xglm xlm xlm-roberta xlm-roberta-xl xmod
 """.split()
 OTHER_SIZES = {
     "codegen": {"rotary_dim": 4},
