@@ -112,7 +112,7 @@ def _():
         for _ in range(3):
             last = found[-1].argmax(-1, keepdim=True)
             found.append(MODEL(last, past_key_values=cache).logits[:, -1])
-        cache.crop(5)
+        cache.crop(-3)
         length = cache.get_seq_length()
         again = MODEL(first.argmax(-1, keepdim=True), past_key_values=cache).logits[:, -1]
         cache.reorder_cache(torch.tensor([1, 0]))
