@@ -174,9 +174,7 @@ def _():
 @step("a pipeline in bfloat16, by device_map")
 def _():
     classify = pipeline("text-classification", "texts", dtype=torch.bfloat16, device_map="cpu")
-    return [each["label"] for each in classify(["the cat", "a dog ran"])], str(
-        classify.model.dtype
-    )
+    return [each["label"] for each in classify(["the cat", "a dog ran"])], str(classify.model.dtype)
 
 
 @step("an unknown task", refused=True)
