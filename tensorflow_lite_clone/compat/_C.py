@@ -128,3 +128,11 @@ class TensorType:
 
 
 _ANY_TENSOR = TensorType()
+
+
+class Graph:
+    """TorchScript's type of graphs, for annotations (transformers' SEW-D): nothing is of it."""
+
+
+class Value:
+    """TorchScript's type of a graph's values, for annotations: nothing is of it."""

@@ -140,7 +140,7 @@ class _Default(threading.local):
     """Each thread has its own, so that one may make modules on ``meta`` beside others."""
 
     def __init__(self) -> None:
-        self.device = _UNNAMED
+        self.device = self.tensor_type_device = _UNNAMED
         self.outer: list[Device] = []  # what holds again behind the `with` blocks that are open
 
 
@@ -156,6 +156,16 @@ def named_default_device() -> Device | None:
     """The default device if a program has named one, even the CPU: tensors are copied to it."""
     device = _default.device
     return None if device is _UNNAMED else device
+
+
+def get_tensor_type_device() -> Device:
+    """The device of ``torch.Tensor(...)``: the CPU, or that of `set_default_tensor_type`."""
+    return _default.tensor_type_device
+
+
+def set_tensor_type_device(device: str) -> None:
+    """Set the device of ``torch.Tensor(...)``, which `set_default_device` leaves alone."""
+    _default.tensor_type_device = Device(device)
 
 
 def set_default_device(device: Device | str | int | None) -> None:

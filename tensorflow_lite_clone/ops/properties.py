@@ -9,7 +9,7 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply_view, wrap
 from tensorflow_lite_clone.autograd.node import Leaf
-from tensorflow_lite_clone.core.device import Device
+from tensorflow_lite_clone.core.device import Device, get_tensor_type_device
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.interception import enable_for
 from tensorflow_lite_clone.core.public import export, public
@@ -298,7 +298,11 @@ def _deep_copied(storage: Storage, memo: dict) -> Storage:
 
 @without_overrides
 def _legacy_constructor(cls: type, *args: Any, device: Any = None) -> Tensor:
-    """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype."""
+    """``Tensor()``, ``Tensor(2, 3)`` (uninitialised) and ``Tensor(data)`` in the default dtype.
+
+    As in PyTorch they are on the CPU where none is named, whatever the default device.
+    """
+    device = device or get_tensor_type_device()
     if not args:
         made = constructors.empty(0, device=device)
     elif len(args) == 1 and not isinstance(args[0], int):

@@ -101,3 +101,23 @@ class TestMixtures(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class TestNumbersAlone(unittest.TestCase):
+    def test_sums_and_quotients_of_two_numbers_are_tensors(self):
+        cases = [("add", (1, 2), {"alpha": 2}), ("mul", (2, 3.0), {}), ("sub", (1, 2), {})]
+        cases += [(name, (-7, 2), {}) for name in ("div", "true_divide", "floor_divide")]
+        cases += [("div", (-7, 2), {"rounding_mode": mode}) for mode in ("floor", "trunc")]
+        for name, numbers, keywords in cases:
+            seen, expected = (
+                getattr(side.module, name)(*numbers, **keywords) for side in (OURS, TORCH)
+            )
+            with self.subTest(name):
+                self.assertEqual(seen.item(), expected.item())
+                self.assertEqual(str(seen.dtype), str(expected.dtype))
+
+    def test_other_functions_refuse_them_as_pytorch_does(self):
+        for name in ("remainder", "pow", "fmod", "eq", "maximum", "bitwise_and"):
+            for side in (OURS, TORCH):
+                with self.assertRaises(TypeError):
+                    getattr(side.module, name)(7, 2)

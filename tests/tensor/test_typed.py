@@ -52,3 +52,15 @@ def test_default_types():
         tlc.set_default_device("cpu")
     with pytest.raises(TypeError, match="invalid type object"):
         tlc.set_default_tensor_type("FloatTensor")
+
+
+def test_constructors_leave_the_default_device_alone():
+    def devices(module):
+        module.set_default_device("meta")
+        try:
+            made = module.Tensor([1.0]), module.Tensor(2), module.FloatTensor(2), module.ones(2)
+            return [tensor.device.type for tensor in made]
+        finally:
+            module.set_default_device(None)
+
+    assert devices(tlc) == devices(torch) == ["cpu", "cpu", "cpu", "meta"]

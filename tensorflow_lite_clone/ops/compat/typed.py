@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.device import set_default_device
+from tensorflow_lite_clone.core.device import set_default_device, set_tensor_type_device
 from tensorflow_lite_clone.core.dtypes import DType, set_default_dtype
 from tensorflow_lite_clone.core.errors import BackendUnavailableError
 from tensorflow_lite_clone.core.public import export, public
@@ -67,7 +67,9 @@ def set_default_tensor_type(t: Any, /) -> None:
     if not matches or space not in ("torch", "torch.cuda"):
         raise TypeError(f"invalid type object: {t!r}")
     set_default_dtype(matches[0])
-    set_default_device("cuda" if space == "torch.cuda" else "cpu")
+    device = "cuda" if space == "torch.cuda" else "cpu"
+    set_default_device(device)
+    set_tensor_type_device(device)
 
 
 @public("method")

@@ -53,6 +53,7 @@ class Pointwise(Op):
     cost = costs.elementwise
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
+    numbers_alone = False  # Python numbers without a Tensor are operands, on the CPU
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     layout_agnostic = True
     layout = elementwise
@@ -104,7 +105,7 @@ def prepare(op: type[Pointwise], input: Any) -> Tensor:
 
 
 def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
-    """Tensors and numbers as Tensors of one dtype; None when one is neither.
+    """Tensors and numbers as Tensors of one dtype; None for operands that the op does not take.
 
     Raises RuntimeError (NotImplementedError) for dtypes that the op refuses.
     """
@@ -132,7 +133,7 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
             if value is None:
                 return None
         known.append(value)
-    if not tensors:
+    if not tensors and not op.numbers_alone:
         return None
     if op.check is not None:
         op.check(tuple(known))

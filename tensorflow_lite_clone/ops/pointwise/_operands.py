@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import (
@@ -133,15 +134,14 @@ def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
 
 
 def common_backend(values: tuple) -> Any:
-    """The backend of the first Tensor that has dimensions, else of the first one."""
+    """The backend of the first Tensor that has dimensions, else of the first one, else the CPU."""
     backend = None
     for value in values:
         if isinstance(value, Tensor) and (backend is None or value.ndim):
             backend = value._storage.backend
             if value.ndim:
                 break
-    assert backend is not None
-    return backend
+    return backends.load("cpu") if backend is None else backend
 
 
 def joined(value: Tensor, backend: Any) -> Tensor:

@@ -242,6 +242,7 @@ def binary(
     refuses: str = "",
     numbers: bool = True,
     number_first: bool = True,
+    numbers_alone: bool = False,
     check: Callable[[tuple], None] | None = None,
     assign: Callable[[Any, Any], Any] | None = None,
     operators: tuple[str, str | None, str | None] | None = None,
@@ -259,15 +260,16 @@ def binary(
     functions of their own because they answer NotImplemented to operands they do not know.
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
-    numbers all the same), with `number_first` off the first is one. With `arrays` the operators
-    take the device's own arrays. With `self_named` the first operand may be named so, outside of
-    `Tensor`. The rest is as in `unary`.
+    numbers all the same), with `number_first` off the first is one, with `numbers_alone` neither
+    need be one. With `arrays` the operators take the device's own arrays. With `self_named` the
+    first operand may be named so, outside of `Tensor`. The rest is as in `unary`.
     """
     body = {
         "backward_x": x,
         "backward_y": y,
         "floating": floating,
         "refuses": refuses,
+        "numbers_alone": numbers_alone,
         "check": check,
         "write": None if assign is None else lambda F, x, y: assign(x, y),
         "assign": assign,

@@ -48,6 +48,7 @@ _add = binary(
     "add",
     x=lambda F, g: g,
     y=lambda F, g: g,
+    numbers_alone=True,
     assign=operator.iadd,
     operators=("__add__", "__radd__", "__iadd__"),
     places=(),
@@ -58,6 +59,7 @@ _sub = binary(
     x=lambda F, g: g,
     y=lambda F, g: -g,
     check=_no_bool_difference,
+    numbers_alone=True,
     assign=operator.isub,
     operators=("__sub__", "__rsub__", "__isub__"),
     places=(),
@@ -67,6 +69,7 @@ mul = binary(
     "multiply",
     x=lambda F, g, y: g * conj(F, y),
     y=lambda F, g, x: g * conj(F, x),
+    numbers_alone=True,
     assign=operator.imul,
     operators=("__mul__", "__rmul__", "__imul__"),
     alias=("multiply",),
@@ -78,6 +81,7 @@ _divide = binary(
     x=lambda F, g, y: g / conj(F, y),
     y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
+    numbers_alone=True,
     assign=operator.itruediv,
     operators=("__truediv__", None, "__itruediv__"),
     places=(),
@@ -97,6 +101,7 @@ floor_divide = binary(
     x=no_gradient("floor_divide"),
     y=no_gradient("floor_divide"),
     refuses="bc",
+    numbers_alone=True,
     operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
     document="The floor of ``input / other``; its gradient is an error, unlike that of `div`.",
 )
@@ -125,6 +130,7 @@ class DivFloor(Pointwise):
     primitive = "floor_divide"
     label = "Div"
     refuses = "bc"
+    numbers_alone = True
 
     def forward(F, x, y):
         return F.floor_divide(x, y)
@@ -137,6 +143,7 @@ class DivTrunc(Pointwise):
 
     label = "Div"
     refuses = "bc"
+    numbers_alone = True
 
     def forward(F, x, y):
         return F.truncate_divide(x, y)

@@ -364,9 +364,14 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 @public("torch", "method")
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
-    """Without its dimensions of size one, or only those of them that `dim` names."""
+def squeeze(input: Tensor, dim: Any = None, *more: int) -> Tensor:
+    """Without its dimensions of size one, or only those of them that `dim` names.
+
+    Several dims are one tuple, or arguments of their own: ``x.squeeze(0, 2)``.
+    """
     shape = input._storage.physical.shape
+    if more:
+        dim = (dim, *more)
     if dim is None:
         axes = tuple([axis for axis, size in enumerate(shape) if size == 1])
     else:

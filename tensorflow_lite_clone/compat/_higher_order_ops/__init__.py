@@ -1,0 +1,1 @@
+"""``torch._higher_order_ops``: functions that take functions. transformers imports from it."""
