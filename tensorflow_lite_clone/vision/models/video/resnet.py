@@ -203,10 +203,10 @@ class VideoResNet(nn.Module):
         super().__init__()
         self.inplanes = 64
         self.stem = stem()
-        self.layer1 = self._make_layer(block, conv_makers[0], 64, layers[0], stride=1)
-        self.layer2 = self._make_layer(block, conv_makers[1], 128, layers[1], stride=2)
-        self.layer3 = self._make_layer(block, conv_makers[2], 256, layers[2], stride=2)
-        self.layer4 = self._make_layer(block, conv_makers[3], 512, layers[3], stride=2)
+        for number, (conv_maker, blocks) in enumerate(zip(conv_makers, layers, strict=True)):
+            stride = 2 if number else 1
+            stage = self._make_layer(block, conv_maker, 64 << number, blocks, stride)
+            setattr(self, f"layer{number + 1}", stage)
         self.avgpool = nn.AdaptiveAvgPool3d((1, 1, 1))
         self.fc = nn.Linear(512 * block.expansion, num_classes)
         initialize(self)
