@@ -1,4 +1,4 @@
-"""Trainer: precision, accumulation, schedules, optimizers, evaluation, saving, resuming."""
+"""Trainer: precision, accumulation, evaluation, saving, resuming."""
 
 import json
 from pathlib import Path
@@ -96,52 +96,6 @@ def _():
     return fitted(gradient_checkpointing_kwargs={"use_reentrant": False}, **options), fitted(
         gradient_checkpointing_kwargs={"use_reentrant": True}, **options
     )
-
-
-SCHEDULES = {
-    "linear": {"warmup_steps": 2},
-    "cosine": {"warmup_steps": 0.25},
-    "cosine_with_restarts": {"lr_scheduler_kwargs": {"num_cycles": 2}},
-    "cosine_with_min_lr": {"lr_scheduler_kwargs": {"min_lr": 1e-3}},
-    "polynomial": {"lr_scheduler_kwargs": {"power": 2.0}},
-    "constant_with_warmup": {"warmup_steps": 3},
-    "inverse_sqrt": {"warmup_steps": 2},
-    "warmup_stable_decay": {"warmup_steps": 1, "lr_scheduler_kwargs": {"num_decay_steps": 3}},
-    "reduce_lr_on_plateau": {"eval_strategy": "steps", "eval_steps": 1},
-}
-
-
-@step("schedules")
-def _():
-    found = {}
-    for name, options in SCHEDULES.items():
-        args = arguments(lr_scheduler_type=name, **options)
-        trainer = Trainer(llama(), args, train_dataset=DATA, eval_dataset=DATA[:4])
-        trainer.train()
-        found[name] = history(trainer, "loss", "learning_rate", "eval_loss")
-    return found
-
-
-OPTIMIZERS = {
-    "adamw_torch": {"weight_decay": 0.1},
-    "adamw_torch_fused": {"adam_beta2": 0.95},
-    "adafactor": {},
-    "sgd": {"learning_rate": 0.1, "optim_args": "momentum=0.9"},
-    "adagrad": {},
-    "rmsprop": {"learning_rate": 1e-3},
-    "adamw_bnb_8bit": {},
-    "adamw_8bit": {},
-    "lion_8bit": {"learning_rate": 1e-3},
-    "lion_32bit": {"learning_rate": 1e-3},
-    "ademamix": {},
-    "rmsprop_bnb": {"learning_rate": 1e-3},
-    "paged_adamw_32bit": {},
-}
-for name, options in OPTIMIZERS.items():
-
-    @step(f"optimizer {name}", name, options)
-    def _(name, options):
-        return fitted(optim=name, max_steps=4, **options)
 
 
 @step("label smoothing; NEFTune; clipping; group_by_length")
@@ -278,11 +232,9 @@ def _():
     return history(trainer), trainer.evaluate(DATA[:3])["eval_loss"]
 
 
-@step("torch_compile with the eager backend, and inductor")
+@step("torch_compile with the eager backend")
 def _():
-    return fitted(torch_compile=True, torch_compile_backend="eager"), fitted(
-        torch_compile=True, torch_compile_backend="inductor"
-    )
+    return fitted(torch_compile=True, torch_compile_backend="eager")
 
 
 @step("datasets, tokens and a collator; removed columns; length")
