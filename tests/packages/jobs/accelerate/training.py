@@ -380,7 +380,12 @@ from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from accelerate.utils import set_seed
 from torch.utils.data import DataLoader, TensorDataset
 set_seed(0)
-plugin = FullyShardedDataParallelPlugin(fsdp_version=2, reshard_after_forward=True, cpu_ram_efficient_loading=False, auto_wrap_policy="no_wrap")
+plugin = FullyShardedDataParallelPlugin(
+    fsdp_version=2,
+    reshard_after_forward=True,
+    cpu_ram_efficient_loading=False,
+    auto_wrap_policy="no_wrap",
+)
 accelerator = Accelerator(cpu=True, fsdp_plugin=plugin)
 net = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
 x = torch.randn(32, 4)

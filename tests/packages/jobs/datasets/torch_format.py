@@ -185,7 +185,7 @@ def _():
     import pandas
 
     a = Dataset.from_dict({"x": torch.arange(6.0).reshape(3, 2)})
-    b = Dataset.from_list([{"x": [9.0, 8.0]}, {"x": [7.0, 6.0]}])
+    b = Dataset.from_list([{"x": torch.tensor([9.0, 8.0])}, {"x": torch.tensor([7.0, 6.0])}])
     c = Dataset.from_pandas(pandas.DataFrame({"y": [1, 2, 3]}))
     return (
         datasets.concatenate_datasets([a, b]).with_format("torch")["x"][:],
