@@ -267,7 +267,11 @@ def _():
 def _():
     set_seed(1)
     trainer = Trainer(
-        None, arguments(max_steps=3), train_dataset=DATA, eval_dataset=DATA[:4], model_init=llama
+        None,
+        arguments(max_steps=3),
+        train_dataset=DATA,
+        eval_dataset=DATA[:4],
+        model_init=lambda: llama(),
     )
     losses = []
     for rate in (1e-3, 1e-2):
