@@ -154,7 +154,7 @@ def _():
         drawn(pipeline, **SIZE),
         drawn(pipeline, negative_prompt="dog", guidance_scale=3.0, num_images_per_prompt=2, **SIZE),
         drawn(pipeline, ["a dog", "the moon"], guidance_scale=1.0, **SIZE),
-        drawn(pipeline, output_type="latent", eta=0.5, guidance_rescale=0.7, clip_skip=1, **SIZE),
+        drawn(pipeline, output_type="latent", eta=0.5, guidance_rescale=0.7, **SIZE),
         np.asarray(drawn(pipeline, output_type="pil", **SIZE)[0]).astype(float).mean(),
     )
 
@@ -318,7 +318,9 @@ def _():
     with torch.no_grad():
         for p in base.parameters():
             p.add_(0.01)
-    control = diffusers.ControlNetModel.from_unet(base, conditioning_channels=3)
+    control = diffusers.ControlNetModel.from_unet(
+        base, conditioning_channels=3, conditioning_embedding_out_channels=(8, 8)
+    )
     with torch.no_grad():
         for p in control.parameters():
             p.add_(0.02 * torch.randn_like(p))
@@ -357,7 +359,9 @@ def _():
         projection_dim=16,
     )
     options = {k: v for k, v in parts().items() if k not in ("text_encoder", "tokenizer")}
-    options["feature_extractor"] = CLIPImageProcessor(size=32, crop_size=32)
+    options["feature_extractor"] = CLIPImageProcessor(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}
+    )
     torch.manual_seed(1)
     encoder = CLIPVisionModelWithProjection(config).eval()
     pipeline = quiet(
@@ -542,7 +546,7 @@ def _():
         in_channels=4,
         out_channels=8,
         sample_size=16,
-        num_embeds_ada_norm=10,
+        num_embeds_ada_norm=1000,
     ).eval()
     classes = quiet(diffusers.DiTPipeline(dit, autoencoder(), DDIMScheduler()))
     one = drawn(
@@ -591,7 +595,11 @@ def _():
     )
     pipeline = quiet(
         diffusers.StableVideoDiffusionPipeline(
-            vae, encoder, net, euler, CLIPImageProcessor(size=32, crop_size=32)
+            vae,
+            encoder,
+            net,
+            euler,
+            CLIPImageProcessor(size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}),
         )
     )
     return pipeline(
@@ -609,8 +617,8 @@ def _():
     found = []
     pipeline = stable()
     pipeline.enable_attention_slicing()
-    pipeline.enable_vae_slicing()
-    pipeline.enable_vae_tiling()
+    pipeline.vae.enable_slicing()
+    pipeline.vae.enable_tiling()
     found.append(drawn(pipeline, num_images_per_prompt=2, **SIZE))
     pipeline = stable()
     pipeline.enable_sequential_cpu_offload(device="cpu")
