@@ -580,8 +580,8 @@ def _():
         intermediate_size=24,
         num_hidden_layers=2,
         num_attention_heads=2,
-        image_size=32,
-        patch_size=8,
+        image_size=224,
+        patch_size=56,
         projection_dim=16,
     )
     encoder = CLIPVisionModelWithProjection(config).eval()
