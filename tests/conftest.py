@@ -46,9 +46,11 @@ if DEVICE == "strict":
     import tests.strict_backend  # noqa: F401
 if ACCELERATED:
     from tensorflow_lite_clone.backends.numba import norms
+    from tensorflow_lite_clone.backends.numpy.tuning import tuning
     from tensorflow_lite_clone.dispatch.table import min_sizes
 
-    # The tests' arrays are small.
+    # The tests' arrays are small, and few.
+    tuning.compiled_after = 0
     min_sizes.update({key: 1 for key in min_sizes if key[1] == "numba"})
     norms.LEAST_SPACE = 1
 

@@ -48,6 +48,7 @@ def child(*command: str, **variables: str) -> str:
 def test_kernels_in_a_process_of_their_own() -> None:
     tests = (
         "tests/ops/test_override.py", "tests/backends/test_numba.py",
+        "tests/backends/test_numba_compilation.py",
         "tests/backends/test_convolution_winograd.py", "tests/tensor/test_compile_chains.py",
         "tests/tensor/test_compile_replay.py",
     )  # fmt: skip

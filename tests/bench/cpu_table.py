@@ -17,6 +17,7 @@ import torch
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import backends
+from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tests.bench.contenders import Contender, entered
 from tests.bench.cpu_rows import MEMORY, chosen, table
 from tests.bench.measure import measured
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> None:
     if options.against not in ("", "torch"):
         raise SystemExit(f"--against {options.against}: on the CPU there is torch")
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    tuning.compiled_after = 0  # as after many calls
     try:
         rows = chosen(table(tlc), options.only, options.groups)
         contenders = entered(bool(options.against), options.compile, options.contenders, "cpu")

@@ -20,6 +20,7 @@ from tensorflow_lite_clone.backends.numba.layer import (
     row_major,
     run,
 )
+from tensorflow_lite_clone.backends.numba.winograd import compilation
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import is_winograd
 from tensorflow_lite_clone.backends.numpy.tuning import tuning
 from tensorflow_lite_clone.backends.windows import Ints, windows_size
@@ -126,7 +127,7 @@ def _weight(g: np.ndarray, x: np.ndarray, shape: Ints, rows: Axis, columns: Axis
     return np.ascontiguousarray(np.add.reduce(gw, 0)[:outputs, :numbers]).reshape(shape)
 
 
-@compiled("conv", least=_LEAST)
+@compiled("conv", least=_LEAST, compilation=compilation)
 def conv(
     x: np.ndarray,
     w: np.ndarray,
@@ -150,7 +151,7 @@ def conv(
     return _correlate(x, w, False, b, np.empty((len(x), len(w), *count), x.dtype), *axes)
 
 
-@compiled("conv_backward_input", least=_LEAST)
+@compiled("conv_backward_input", least=_LEAST, compilation=compilation)
 def conv_backward_input(
     g: np.ndarray,
     w: np.ndarray,
@@ -180,7 +181,7 @@ def conv_backward_input(
     return _correlate(g, w, True, None, np.empty((len(g), w.shape[1], *size), g.dtype), *axes)
 
 
-@compiled("conv_backward_weight", least=_LEAST)
+@compiled("conv_backward_weight", least=_LEAST, compilation=compilation)
 def conv_backward_weight(
     g: np.ndarray,
     x: np.ndarray,

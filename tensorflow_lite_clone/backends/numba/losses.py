@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numba.layer import (
+    Compilation,
     Kernels,
     compiled,
     row_major,
@@ -15,6 +16,7 @@ from tensorflow_lite_clone.backends.numba.layer import (
 from tensorflow_lite_clone.dispatch.table import min_sizes
 
 _kernels = Kernels("losses")
+_compilation = Compilation()  # of both: the gradient's first array is a number
 
 
 def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) -> bool:
@@ -29,7 +31,7 @@ def _is_plain(x: np.ndarray, target: np.ndarray, weight: Any, smoothing: float) 
     )
 
 
-@compiled("cross_entropy", least=1 << 10)
+@compiled("cross_entropy", least=1 << 10, compilation=_compilation)
 def cross_entropy(
     x: np.ndarray,
     target: np.ndarray,
@@ -60,7 +62,7 @@ def _count(target: np.ndarray, ignore_index: int) -> np.float32:
     return np.float32(np.count_nonzero(target != ignore_index))
 
 
-@compiled("cross_entropy_backward", least=1)
+@compiled("cross_entropy_backward", least=1, compilation=_compilation)
 def cross_entropy_backward(
     g: np.ndarray,
     x: np.ndarray,

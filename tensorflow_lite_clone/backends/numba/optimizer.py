@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensorflow_lite_clone.backends.numba.layer import (
+    Compilation,
     Kernels,
-    is_there,
     row_major,
     run,
 )
@@ -18,6 +18,7 @@ from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.table import override
 
 _kernels = Kernels("optimizer")
+_compilation = Compilation()
 _LEAST = 1 << 12  # of all parameters together
 
 
@@ -26,7 +27,7 @@ def _is_supported(lr: Any, found_inf: Any, *lists: list[np.ndarray]) -> bool:
         isinstance(lr, float | int)
         and found_inf is None
         and all([row_major(*arrays) for arrays in lists])
-        and is_there()
+        and _compilation.count(sum([p.size for p in lists[0]]))
     )
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tensorflow_lite_clone.backends.numba.layer import Kernels, is_there, row_major
+from tensorflow_lite_clone.backends.numba.layer import Compilation, Kernels, row_major
 from tensorflow_lite_clone.backends.numpy import convolution_winograd
 from tensorflow_lite_clone.backends.numpy.convolution_winograd import Piece, Pieces, Transforms
 
 _winograd = Kernels("winograd")
+compilation = Compilation()  # of all convolutions, which count their calls
 
 
 class CompiledTransforms(Transforms):
@@ -55,7 +56,7 @@ class CompiledTransforms(Transforms):
 
 
 def _is_supported(x: np.ndarray) -> bool:
-    return is_there() and row_major(x)
+    return compilation.pays() and row_major(x)
 
 
 def _values(

@@ -91,6 +91,11 @@ class Tuning:
     tile_shared: int = 1 << 17
     tile_per_thread: int = 1 << 21
 
+    #: Compiled kernels: elements of an op's calls that repay compiling, 0 where that is wanted at
+    #: the first call; elements that make up for a call itself. NumPy loses 2 ns for each element
+    #: and 16 us a call (medians of 24 ops, 1 thread): 0.3 s in all, for what takes 0.2 to 4 s once.
+    compiled_after: int = 1 << 27
+    compiled_call: int = 1 << 13
     #: Compiled kernels: elements that are worth a thread, about 100 us.
     compiled_per_thread: int = 1 << 18
     #: Compiled convolutions: elements of lines that a core's cache holds beside the results.
