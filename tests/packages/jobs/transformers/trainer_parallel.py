@@ -19,6 +19,9 @@ from transformers import (
 
 PROGRAM = """
 import json, sys, torch
+if "+tlc" not in torch.__version__:  # as run.py does
+    from tests.vision.declared import imported
+    imported()
 from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 rows = [(torch.arange(10) * (i + 3) + i) % 61 for i in range(26)]
 data = [{"input_ids": row, "labels": row.clone()} for row in rows]
