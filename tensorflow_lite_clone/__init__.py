@@ -79,9 +79,9 @@ globals().update(_bind.names_of("torch"))
 #: Parts that are imported when first named, so that the face itself imports fast.
 _LAZY = tuple(
     "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _utils "
-    "accelerator amp array_api compiler cpu cuda distributed "
+    "accelerator amp ao array_api compiler cpu cuda distributed "
     "distributions export fft func functional futures fx hub jit library linalg masked "
-    "multiprocessing nn onnx optim overrides profiler quasirandom random return_types "
+    "multiprocessing nn onnx optim overrides profiler quantization quasirandom random return_types "
     "serialization signal sparse special testing types "
     "utils vision viz watch".split()
 )
@@ -95,8 +95,27 @@ _AUTOCAST = tuple(
     "set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled "
     "set_autocast_gpu_dtype".split()
 )
-#: Names of the face that live in `sparse`, and their names there.
-_SPARSE = {"dsmm": "mm", "sparse_coo_tensor": "sparse_coo_tensor", "spmm": "mm"}
+#: Names of the face that live in `sparse`, and where they are there.
+_SPARSE = {
+    "dsmm": ("sparse", "mm"),
+    "spmm": ("sparse", "mm"),
+    "sparse_coo_tensor": ("sparse", "sparse_coo_tensor"),
+    **{
+        f"sparse_{kind}_tensor": ("sparse.construct", f"sparse_{kind}_tensor")
+        for kind in ("bsc", "bsr", "compressed", "csc", "csr")
+    },
+    **{
+        name: ("sparse.conversions", name)
+        for name in ("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo")
+    },
+}
+#: Names of the face that live in `quantized`.
+_QUANTIZED = tuple(
+    "ScriptObject _choose_qparams_per_tensor _empty_affine_quantized "
+    "_make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor per_channel_affine "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric qscheme quantize_per_channel "
+    "quantize_per_tensor quantize_per_tensor_dynamic".split()
+)
 
 
 def vmap(
@@ -126,9 +145,9 @@ for _declared, _room, _name in (
     (_late_bound.array_namespace, "array_api", "_namespace"),
     (_late_bound.compile, "compiler", "compile"),
     (_late_bound.vmap, "func", "vmap"),
-    (_late_bound.sparse_coo_tensor, "sparse", "sparse_coo_tensor"),
+    (_late_bound.empty_sparse, "sparse.conversions", "empty"),
     (_late_bound.sparse_tensor, "sparse", "SparseTensor"),
-    (_late_bound.to_sparse, "sparse", "from_dense"),
+    (_late_bound.to_sparse, "sparse.conversions", "from_dense"),
     (_late_bound.compile_kernel, "backends.cupy.kernel", "Instance"),
     (_late_bound.launch_step, "backends.cupy.tensor_lists", "launch_step"),
 ):
@@ -162,7 +181,10 @@ def __getattr__(name: str) -> Any:
     if name in ("ScriptFunction", "ScriptModule"):
         return getattr(_import_module(f"{__name__}.jit"), name)
     if name in _SPARSE:
-        return getattr(_import_module(f"{__name__}.sparse"), _SPARSE[name])
+        room, attribute = _SPARSE[name]
+        return getattr(_import_module(f"{__name__}.{room}"), attribute)
+    if name in _QUANTIZED:
+        return getattr(_import_module(f"{__name__}.quantized"), name)
     if name in _AUTOCAST:
         return getattr(_import_module(f"{__name__}.amp.autocast"), name)
     raise _import_module(f"{__name__}._absent").error(f"module '{__name__}'", "torch", name)
@@ -170,4 +192,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     others = "Event Future GradScaler Stream get_device_module load mps mtia save xpu".split()
-    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_SPARSE, *others})
+    return sorted({*globals(), *_LAZY, *_AUTOCAST, *_QUANTIZED, *_SPARSE, *others})

@@ -11,7 +11,7 @@ LEFT_OUT = "left out"
 _ENTRIES: tuple[tuple[str, str, str], ...] = (
     (
         LEFT_OUT,
-        "sparse tensors in rows, columns and blocks; what is here is in coordinates",
+        "functions of sparse tensors that are old, or of tensors on a grid of 2:4",
         "*sparse* torch.*.to_dense torch.*.coalesce torch.*.is_coalesced *crow_indices* "
         "*ccol_indices* *col_indices* *row_indices* *.indices *.values *.indices_copy "
         "*.values_copy torch.dsmm torch.hsmm torch.hspmm torch.saddmm *.smm torch.spmm *.sspaddmm "
@@ -19,7 +19,7 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         LEFT_OUT,
-        "quantization",
+        "static quantization; what is here is that of `torch.ao.quantization.quantize_dynamic`",
         "*quant* *qparams* torch.qint* torch.quint* torch.per_channel* torch.per_tensor* *.q_* "
         "*.int_repr *.qscheme *fbgemm* torch.QInt* torch.QUInt* "
         "torch.fused_moving_avg_obs_fake_quant torch.nn.functional.*scaled_mm "

@@ -229,13 +229,17 @@ def _contents(
     return _layout(iter(texts), shape, indent, width, summarised)
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Close the parenthesis behind `suffixes`, each on a new line where it does not fit."""
+def with_suffixes(text: str, suffixes: list[str], indent: int, breaks: bool = False) -> str:
+    """Close the parenthesis behind `suffixes`, each on a new line where it does not fit.
+
+    The first one is on a new line in any case if it `breaks`.
+    """
     parts = [text]
     # Room for the comma and the space before the first suffix is counted twice, as in PyTorch.
     column = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
-        if column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+        if breaks or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            breaks = False
             parts.append(",\n" + " " * indent + suffix)
             column = indent + len(suffix)
         else:
@@ -302,13 +306,14 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(f"{prefix}({text}", suffixes, indent)
+    return with_suffixes(f"{prefix}({text}", suffixes, indent)
 
 
 # ---------------------------------------------------------------------------- the Tensor's methods
 
 
-def _grad_fn_name(tensor: Tensor) -> str | None:
+def grad_fn_name(tensor: Tensor) -> str | None:
+    """What `repr` calls the function that made a tensor; None for a leaf."""
     try:
         grad_fn = tensor.grad_fn
     except RuntimeError:  # a view whose history an in-place write has made meaningless
@@ -333,7 +338,7 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
         dtype=tensor.dtype,
         device=tensor.device,
         requires_grad=tensor.requires_grad,
-        grad_fn=_grad_fn_name(tensor),
+        grad_fn=grad_fn_name(tensor),
         prefix="tensor" if plain else kind.__name__,
         contents=tensor_contents,
         fetch=storage.backend.numbers,

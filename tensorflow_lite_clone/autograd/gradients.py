@@ -12,6 +12,7 @@ from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.autograd.sparse import value_of
+from tensorflow_lite_clone.core.device import strided
 from tensorflow_lite_clone.core.interception import overridable
 from tensorflow_lite_clone.core.late_bound import vmap
 from tensorflow_lite_clone.core.public import public
@@ -104,7 +105,8 @@ def _edge_of(value: Any) -> Edge:
         raise RuntimeError(
             f"all inputs have to be Tensors or GradientEdges, but got {type(value).__name__}"
         )
-    edge: Edge | None = current_edge(value._values() if value.is_sparse else value)
+    holder: Any = value  # the graph of a sparse tensor is that of its values
+    edge: Edge | None = current_edge(value if value.layout is strided else holder._elements)
     if edge is None:
         raise RuntimeError("One of the differentiated Tensors does not require grad")
     return edge
@@ -188,7 +190,7 @@ def grad(
 
 def _in_layout_of(x: Any, g: Tensor | None) -> Tensor | None:
     """The gradient of `x`; of a sparse tensor `g` is that of its values."""
-    if g is None or not isinstance(x, Tensor) or not x.is_sparse:
+    if g is None or not isinstance(x, Tensor) or x.layout is strided:
         return g
     sparse: Any = x
     gradient: Tensor = sparse._gradient(g)
@@ -239,8 +241,8 @@ def products(
     return wrap_gradients(
         found,
         [None if edge is None else edge[0].backend for edge in edges],
-        [(x._storage,) if isinstance(x, Tensor) and not x.is_sparse else () for x in inputs],
-        [vector._storage for vector in vectors if vector is not None and not vector.is_sparse],
+        [(x._storage,) if isinstance(x, Tensor) and x.layout is strided else () for x in inputs],
+        [vector._storage for vector in vectors if vector is not None and vector.layout is strided],
     )
 
 

@@ -103,29 +103,34 @@ class Layout:
     def __reduce__(self) -> str:
         return self.name
 
+    @property
+    def short_name(self) -> str:
+        """The layout as PyTorch's messages call it: "Strided", "Sparse", "SparseCsr"."""
+        return "".join([part.capitalize() for part in self.name.split("_")]).removesuffix("Coo")
+
 
 strided = Layout("strided")
 sparse_coo = Layout("sparse_coo")
+sparse_csr = Layout("sparse_csr")
+sparse_csc = Layout("sparse_csc")
+sparse_bsr = Layout("sparse_bsr")
+sparse_bsc = Layout("sparse_bsc")
+#: Matrices in rows or columns of elements, and of blocks.
+COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 
 
-class NameOnly(Layout):
-    """A layout that programs compare with those of tensors; no tensor here has it."""
-
-
-#: Sparse tensors in rows, columns, and blocks of them.
-COMPRESSED = tuple([NameOnly(f"sparse_{kind}") for kind in ("csr", "csc", "bsr", "bsc")])
+class AnyLayout(Layout):
+    """What parameters are annotated with that take every layout, not only `strided`."""
 
 
 def is_layout(value: object) -> bool:
-    """Whether an argument is a layout; NotImplementedError for one that no tensor has."""
-    if isinstance(value, NameOnly):
-        raise NotImplementedError(
-            f"tensors of layout {value} are not here: expected {strided} or {sparse_coo}"
-        )
+    """Whether an argument is a layout; NotImplementedError for one that only `AnyLayout` takes."""
+    if value in COMPRESSED:
+        raise NotImplementedError(f"this function makes no tensors of layout {value}")
     return isinstance(value, Layout)
 
 
-classes["is_layout"] = is_layout
+classes["is_layout"], classes["Layout"] = is_layout, Layout
 
 
 _UNNAMED = Device("cpu")  # the default where no program has named one

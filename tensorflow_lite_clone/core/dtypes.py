@@ -124,6 +124,13 @@ FLOAT8 = tuple(
     ]
 )
 float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu = FLOAT8
+#: Dtypes of quantized tensors, and those of the integers that they hold.
+QUANTIZED = {
+    DType("qint8", "i", 1, "QInt8"): int8,
+    DType("quint8", "u", 1, "QUInt8"): uint8,
+    DType("qint32", "i", 4, "QInt32"): int32,
+}
+qint8, quint8, qint32 = QUANTIZED
 #: The names under which the face exports dtypes.
 NAMES = {**_BY_NAME, **ALIASES}
 
@@ -162,9 +169,14 @@ def _promote(a: DType, b: DType) -> DType:
 
 
 class Natives(dict[DType, Any]):
-    """A device's own dtypes; NotImplementedError for those of float8 where it has none."""
+    """A device's own dtypes; NotImplementedError for those of which it has no arrays."""
 
     def __missing__(self, dtype: Any) -> Any:
+        if dtype in QUANTIZED:
+            raise NotImplementedError(
+                f"tensors of {dtype} are made by torch.quantize_per_tensor and "
+                "torch.quantize_per_channel"
+            )
         if dtype not in FLOAT8:
             raise KeyError(dtype)
         raise NotImplementedError(f"tensors of {dtype} are on the CPU only")

@@ -60,13 +60,15 @@ array_namespace = LateBound("torch.Tensor.__array_namespace__")
 compile = LateBound("torch.compile")
 #: ``vmap(function, in_dims, out_dims, randomness)``, as `torch.vmap`.
 vmap = LateBound("torch.vmap")
-#: ``sparse_coo_tensor(indices, values, size, ...)``, as `torch.sparse_coo_tensor`.
-sparse_coo_tensor = LateBound("torch.sparse_coo_tensor")
+#: ``empty_sparse(name, size, layout, dtype, device)``: a sparse tensor without elements, for the
+#: function `name`.
+empty_sparse = LateBound("torch.sparse.empty")
 #: ``sparse_tensor(indices, values, size)``, whose arguments are not checked.
 sparse_tensor = LateBound("torch.sparse.SparseTensor")
 #: ``sparse_matmul(input, other)``, one of which is no dense tensor; NotImplemented for others.
 sparse_matmul = LateBound("torch.sparse.matmul", lambda *_: NotImplemented)
-#: ``to_sparse(tensor, sparse_dim)``: the elements of a dense tensor that are not zero.
+#: ``to_sparse(tensor, sparse_dim, layout, blocksize, dense_dim)``: the elements of a dense tensor
+#: that are not zero.
 to_sparse = LateBound("torch.Tensor.to_sparse")
 
 #: ``group_of_several(process_group)``: the group, or that of all processes; None where this process

@@ -114,6 +114,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "DType": ("torch.dtype", _is_dtype),
     "Generator": ("torch.Generator", lambda value: isinstance(value, classes["Generator"])),
     "Layout": ("torch.layout", lambda value: classes["is_layout"](value)),
+    "AnyLayout": ("torch.layout", lambda value: isinstance(value, classes["Layout"])),
     "MemoryFormat": (
         "torch.memory_format",
         lambda value: isinstance(value, classes["MemoryFormat"]),

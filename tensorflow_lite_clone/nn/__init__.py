@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.nn import (
     attention,
     common_types,
@@ -22,6 +23,8 @@ from tensorflow_lite_clone.nn.parameter import (
     UninitializedBuffer,
     UninitializedParameter,
 )
+
+mount_compat(__path__, __name__)  # noqa: F405
 
 __all__ = [
     "Buffer",

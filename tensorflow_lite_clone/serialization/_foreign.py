@@ -28,9 +28,8 @@ class Foreign:
         pass
 
 
-_QUANTIZED = "a quantized tensor"
+_QUANTIZED = "a quantized tensor of fewer bits"
 _FUNCTIONS = {
-    "_rebuild_qtensor": _QUANTIZED,
     "_rebuild_nested_tensor": "a nested tensor",
     "_rebuild_device_tensor_from_numpy": "a tensor of another device",
     "_rebuild_device_tensor_from_cpu_tensor": "a tensor of another device",
@@ -38,17 +37,13 @@ _FUNCTIONS = {
 }
 _DTYPES = (
     "bit bits16 bits1x8 bits2x4 bits4x2 bits8 complex32 float4_e2m1fn_x2 int1 int2 int3 int4 int5 "
-    "int6 int7 qint32 qint8 quint2x4 quint4x2 quint8 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
+    "int6 int7 quint2x4 quint4x2 uint1 uint2 uint3 uint4 uint5 uint6 uint7"
 ).split()
-_STORAGES = "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage".split()
-_SCHEMES = (
-    "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine "
-    "per_tensor_symmetric"
-).split()
+_STORAGES = ("QUInt2x4Storage", "QUInt4x2Storage")
 #: PyTorch's globals of that sort -> what they are a part of.
 FOREIGN = {("torch._utils", name): kind for name, kind in _FUNCTIONS.items()}
 FOREIGN.update({("torch", name): f"of the dtype torch.{name}" for name in _DTYPES})
-FOREIGN.update({("torch", name): _QUANTIZED for name in (*_STORAGES, *_SCHEMES)})
+FOREIGN.update({("torch", name): _QUANTIZED for name in _STORAGES})
 
 _SHOWN = 5  # entries in a message
 _LONGEST = 200

@@ -30,4 +30,7 @@ KINDS = {
     dtype: StorageKind(f"{dtype.short_name}Storage", dtype)
     for dtype in dtypes.ALL
     if dtype not in dtypes.ALOOF
+} | {
+    dtype: StorageKind(f"{dtype.short_name}Storage", codes)
+    for dtype, codes in dtypes.QUANTIZED.items()
 }

@@ -9,8 +9,11 @@ from tensorflow_lite_clone.core import dtypes
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import DType
 from tensorflow_lite_clone.core.public import EXPORTS
+from tensorflow_lite_clone.core.qscheme import SCHEMES, QScheme
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
+from tensorflow_lite_clone.quantized.linear import PackedLinear
+from tensorflow_lite_clone.quantized.recurrent import CellParameters
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, UNTYPED, StorageKind
 from tensorflow_lite_clone.tensor import Tensor
@@ -28,6 +31,7 @@ KNOWN: dict[tuple[str, str], Any] = {
     ("torch.nn.parameter", "Buffer"): Buffer,
     ("torch.storage", "UntypedStorage"): UNTYPED,
     ("torch.serialization", "_get_layout"): _rebuild.layout,
+    ("torch._utils", "_rebuild_qtensor"): _rebuild.rebuild_quantized_tensor,
     ("torch._utils", "_rebuild_sparse_tensor"): _rebuild.rebuild_sparse_tensor,
     ("torch._utils", "_rebuild_tensor"): _rebuild.rebuild_tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _rebuild.rebuild_tensor_v2,
@@ -40,9 +44,12 @@ KNOWN: dict[tuple[str, str], Any] = {
 }
 KNOWN.update({("torch", name): dtype for name, dtype in dtypes.NAMES.items()})
 KNOWN.update({("torch", dtype.name): dtype for dtype in (*dtypes.ALL, *dtypes.FLOAT8)})
+KNOWN.update({("torch", name): scheme for name, scheme in SCHEMES.items()})
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
 for _class in (UninitializedBuffer, UninitializedParameter):
     _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__
+for _class in (CellParameters, PackedLinear):
+    _NAMES[id(_class)] = "torch", "ScriptObject"
 for _kind in KINDS.values():
     KNOWN["torch", _kind.name] = KNOWN["torch.cuda", _kind.name] = _kind
 
@@ -56,6 +63,7 @@ _FILES = {
 }
 #: Rooms whose classes PyTorch has in packages of the same names.
 _SHARED_ROOMS = (
+    "torch.ao.",
     "torch.distributed.checkpoint.",
     "torch.distributions.",
     "torch.nn.",
@@ -71,7 +79,7 @@ def name_of(value: Any, name: str | None = None) -> tuple[str, str] | None:
     key = _NAMES.get(id(value))
     if key is not None:
         return key
-    if isinstance(value, (DType, MemoryFormat)):
+    if isinstance(value, (DType, MemoryFormat, QScheme)):
         return "torch", value.name
     if isinstance(value, StorageKind):
         return "torch", value.name

@@ -10,16 +10,19 @@ from typing import Any
 
 from tensorflow_lite_clone.core.device import Device, Layout
 from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.qscheme import QScheme, per_tensor_affine
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.ops.properties import _attributes
 from tensorflow_lite_clone.python_dispatch.calls import with_memory
+from tensorflow_lite_clone.quantized.tensor import QuantizedTensor
 from tensorflow_lite_clone.serialization import _rebuild
 from tensorflow_lite_clone.serialization._kinds import KINDS, StorageKind
 from tensorflow_lite_clone.serialization._names import name_of
 from tensorflow_lite_clone.serialization._storages import Collected, Reference
+from tensorflow_lite_clone.sparse.base import SparseBase
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 from tensorflow_lite_clone.tensor.parameter import Parameter
@@ -50,7 +53,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Tensor):
                 return reduced(obj, storages)
-            if isinstance(obj, (DType, MemoryFormat, StorageKind)):
+            if isinstance(obj, (DType, MemoryFormat, QScheme, StorageKind)):
                 return obj.name
             if isinstance(obj, Device):
                 return Device, (obj.type,) if obj.index is None else (obj.type, obj.index)
@@ -107,8 +110,17 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         if state:
             return _rebuild.rebuild_parameter_with_state, (*arguments, state)
         return _rebuild.rebuild_parameter, arguments
-    if isinstance(tensor, SparseTensor):
-        parts = tensor._indices(), tensor._values().detach(), tensor.size(), tensor.is_coalesced()
+    if isinstance(tensor, QuantizedTensor):
+        make, pieces = _quantized(tensor, storages)
+        if not state:
+            return make, pieces
+        return _rebuild.rebuild_from_type, (make, Tensor, pieces, state)
+    if isinstance(tensor, SparseBase):
+        if isinstance(tensor, SparseTensor):
+            values: tuple = tensor._elements.detach(), tensor.size(), tensor.is_coalesced()
+        else:  # whose values say whether they require a gradient
+            values = tensor._elements, tensor.size()
+        parts = *tensor._index, *values
         pieces = tensor.layout, parts
         if not state:
             return _rebuild.rebuild_sparse_tensor, pieces
@@ -117,7 +129,7 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
     if storage.backend.dispatches:
         make: Any = _rebuild.rebuild_wrapper_subclass
         shown = tuple(tensor.shape), tensor.stride(), 0, tensor.layout, tensor.device
-        values: tuple = type(tensor), tensor.dtype, *shown, tensor.requires_grad
+        values = type(tensor), tensor.dtype, *shown, tensor.requires_grad
     elif not storage.backend.has_values:
         make = _rebuild.rebuild_meta_tensor
         values = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad
@@ -154,3 +166,18 @@ def _over_storage(tensor: Tensor, storages: Collected) -> tuple[Any, tuple]:
     if tensor.dtype not in KINDS:
         return _rebuild.rebuild_tensor_v3, (*values, tensor.dtype)
     return _rebuild.rebuild_tensor_v2, values
+
+
+def _quantized(tensor: QuantizedTensor, storages: Collected) -> tuple[Any, tuple]:
+    """What makes a quantized tensor again: the storage of its codes, in a kind of its own."""
+    scheme = tensor.qscheme()
+    if scheme is per_tensor_affine:
+        parameters: tuple = scheme, tensor.q_scale(), tensor.q_zero_point()
+    else:
+        vectors = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+        parameters = scheme, *vectors, tensor.q_per_channel_axis()
+    codes = tensor._codes
+    reference = storages.refer(codes._storage.root or codes._storage, tensor.dtype)
+    place = codes.storage_offset(), tuple(codes.shape), codes.stride()
+    values = reference, *place, parameters, False, OrderedDict()
+    return _rebuild.rebuild_quantized_tensor, values

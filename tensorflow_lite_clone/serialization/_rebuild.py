@@ -8,15 +8,21 @@ from weakref import WeakKeyDictionary
 
 from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.mode import no_grad
-from tensorflow_lite_clone.core.device import Layout, sparse_coo, strided
-from tensorflow_lite_clone.core.dtypes import DType, int64
+from tensorflow_lite_clone.core.device import COMPRESSED, Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.dtypes import DType, float64, int64
+from tensorflow_lite_clone.core.qscheme import per_channel_affine, per_tensor_affine
 from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.compat.typed_storage import TypedStorage
 from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage
 from tensorflow_lite_clone.ops.create.constructors import empty_strided
 from tensorflow_lite_clone.ops.properties import _OWN, _set_attributes
+from tensorflow_lite_clone.quantized.quantize import quantized_dtype
+from tensorflow_lite_clone.quantized.tensor import QuantizedTensor
 from tensorflow_lite_clone.serialization._foreign import Foreign, spreading
+from tensorflow_lite_clone.sparse import construct
+from tensorflow_lite_clone.sparse.base import SparseBase
+from tensorflow_lite_clone.sparse.compressed import CompressedTensor
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
@@ -166,15 +172,16 @@ def rebuild_meta_tensor(dtype: DType, size: Any, stride: Any, requires_grad: boo
 
 
 @spreading
-def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
-    """A sparse tensor of its indices, values and size, and whether it is coalesced."""
+def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseBase:
+    """A sparse tensor of its indices, values and size, and of one in coordinates whether it is
+    coalesced."""
+    if layout in COMPRESSED:
+        return _rebuild_compressed(layout, *data)
     if layout is not sparse_coo:
-        raise ValueError(f"expected the layout {sparse_coo}, not {layout}")
+        raise ValueError(f"expected the layout of a sparse tensor, not {layout}")
     indices, values, size, coalesced = data if len(data) == 4 else (*data, False)
     shape = whole_numbers("sizes", size)
-    for part in (indices, values):
-        if not isinstance(part, Tensor) or part.layout is not strided:
-            raise TypeError("a sparse tensor needs strided indices and values")
+    _expect_strided(indices, values)
     tensor = SparseTensor(indices, values.detach(), Size(shape), bool(coalesced))
     known = (
         indices.dtype is int64
@@ -191,6 +198,27 @@ def rebuild_sparse_tensor(layout: Layout, data: tuple) -> SparseTensor:
     return tensor
 
 
+def _expect_strided(*parts: Any) -> None:
+    for part in parts:
+        if not isinstance(part, Tensor) or part.layout is not strided:
+            raise TypeError("a sparse tensor needs strided indices and values")
+
+
+def _rebuild_compressed(
+    layout: Layout, compressed: Any, plain: Any, values: Any, size: Any
+) -> CompressedTensor:
+    """A tensor in compressed rows or columns; RuntimeError for indices outside of the size."""
+    shape = whole_numbers("sizes", size)
+    _expect_strided(compressed, plain, values)
+
+    def check() -> None:
+        construct.validate(compressed, plain, values, shape, layout, ordered=False)
+
+    if not _when_filled([compressed, plain], check):
+        check()
+    return CompressedTensor(layout, compressed, plain, values, shape)
+
+
 def _expect_inside(tensor: SparseTensor) -> None:
     """RuntimeError for indices outside of the size."""
     for row, length in zip(tensor._indices(), tensor.shape, strict=False):
@@ -199,10 +227,42 @@ def _expect_inside(tensor: SparseTensor) -> None:
 
 
 @spreading
+def rebuild_quantized_tensor(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    parameters: tuple,
+    requires_grad: bool,
+    backward_hooks: Any,
+) -> QuantizedTensor:
+    """A quantized tensor over a storage of codes.
+
+    `parameters` are its scheme and a scale and zero point, or vectors of them and their axis.
+    """
+    codes = rebuild_tensor(storage, storage_offset, size, stride)
+    dtype = quantized_dtype(codes)
+    scheme, scale, zero_point, *axis = parameters
+    if scheme is per_tensor_affine and (type(scale), type(zero_point), axis) == (float, int, []):
+        return QuantizedTensor(codes, dtype, scale, zero_point)
+    if scheme is not per_channel_affine or len(axis) != 1:
+        raise ValueError("expected torch.per_tensor_affine or torch.per_channel_affine, and more")
+    (dim,) = whole_numbers("the axis", axis)
+    for vector, kind in ((scale, float64), (zero_point, int64)):
+        if not isinstance(vector, Tensor) or vector.dtype is not kind:
+            raise TypeError(f"the scales or zero points of a quantized tensor are not of {kind}")
+        if vector.layout is not strided or vector.shape != codes.shape[dim : dim + 1]:
+            raise ValueError("the scales and zero points do not fit the size of a quantized tensor")
+    return QuantizedTensor(codes, dtype, scale, zero_point, dim)
+
+
+@spreading
 def rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Any:
-    """A Parameter over `data`; none is sparse here."""
-    if isinstance(data, SparseTensor):
+    """A Parameter over `data`; quantized it is no other than `data`, and none is sparse here."""
+    if isinstance(data, SparseBase):
         return Foreign("a sparse parameter")
+    if isinstance(data, QuantizedTensor):
+        return data
     if not isinstance(data, Tensor):
         raise TypeError(f"expected a tensor, not {type(data).__name__}")
     return Parameter(data, bool(requires_grad))
@@ -289,7 +349,7 @@ def attribute_names(state: Any) -> list[str]:
     return list(state)
 
 
-_LAYOUTS = {repr(layout): layout for layout in (strided, sparse_coo)}
+_LAYOUTS = {repr(layout): layout for layout in (strided, sparse_coo, *COMPRESSED)}
 
 
 def layout(name: str) -> Layout | Foreign:

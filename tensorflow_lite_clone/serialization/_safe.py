@@ -228,6 +228,7 @@ CALLABLE: tuple[Any, ...] = (
     _encode,
     _device,
     _rebuild.layout,
+    _rebuild.rebuild_quantized_tensor,
     _rebuild.rebuild_sparse_tensor,
     _rebuild.rebuild_tensor,
     _rebuild.rebuild_tensor_v2,

@@ -1,11 +1,13 @@
-"""Sparse tensors in coordinates, as ``torch.sparse``.
+"""Sparse tensors, as ``torch.sparse``: in coordinates, and in compressed rows or columns.
 
 `sparse_coo_tensor`, ``Tensor.to_sparse`` and gradients of ``Embedding(sparse=True)`` are of the
 class `SparseTensor`. It can be moved, cast, coalesced, transposed, joined, summed, scaled, added to
 its kind and to dense tensors, multiplied by either, made dense again, and multiplied as a matrix
 (``@``, `mm`, ``torch.mm``, ``torch.spmm``, ``torch.matmul``); gradients go through its values and
-through dense factors. What is not here raises NotImplementedError: other layouts (CSR, CSC,
-blocks), functions of which zero is not zero, parts of a dimension by slices.
+through dense factors. `sparse_csr_tensor` and its kin (CSC, and blocks: BSR, BSC) and
+``Tensor.to_sparse_csr`` make a `compressed.CompressedTensor`, of which there is what PyTorch has.
+What is not here raises NotImplementedError: functions of which zero is not zero, parts of a
+dimension by slices.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
-from tensorflow_lite_clone.core.device import Layout, sparse_coo
+from tensorflow_lite_clone.core.device import Layout, sparse_coo, sparse_csc, sparse_csr
 from tensorflow_lite_clone.core.dtypes import DType, int64
 from tensorflow_lite_clone.core.shape import expect_storage
-from tensorflow_lite_clone.ops._samples import expect_values
 from tensorflow_lite_clone.ops.create import constructors
 from tensorflow_lite_clone.ops.create.progressions import arange
 from tensorflow_lite_clone.ops.linalg.matmul import matmul as _matmul
 from tensorflow_lite_clone.ops.shape.join import stack
-from tensorflow_lite_clone.sparse import arithmetic, products, shapes  # noqa: F401  enter functions
+from tensorflow_lite_clone.sparse import compressed_functions, products  # noqa: F401  enters them
+from tensorflow_lite_clone.sparse.base import SparseBase
+from tensorflow_lite_clone.sparse.construct import check_sparse_tensor_invariants
+from tensorflow_lite_clone.sparse.conversions import empty
 from tensorflow_lite_clone.sparse.functions import method
+from tensorflow_lite_clone.sparse.products import sampled_addmm
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -98,23 +103,16 @@ def _new(self: SparseTensor, *args: Any, device: Any = None) -> SparseTensor:
     if args and isinstance(args[0], Tensor):
         return sparse_coo_tensor(*args, dtype=self.dtype, device=device)
     size = args[0] if args and not isinstance(args[0], int) else args or (0,)
-    return shapes.empty(size, len(size), self.dtype, device)
+    return empty("empty", size, sparse_coo, self.dtype, device)
 
 
-def from_dense(input: Tensor, sparse_dim: int | None = None) -> SparseTensor:
-    """The elements that are not zero, over the first `sparse_dim` dimensions (all of them)."""
-    count = input.ndim if sparse_dim is None else sparse_dim
-    flags = input != 0
-    if count < input.ndim:
-        flags = flags.reshape(*input.shape[:count], -1).any(-1)
-    expect_values("_to_sparse", flags)
-    places = flags.nonzero().t()
-    return SparseTensor(places, input[flags], input.shape, True)
+def mm(sparse: Tensor, dense: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices of which at least one is sparse.
 
-
-def mm(sparse: Tensor, dense: Tensor) -> Tensor:
-    """The product of two matrices of which at least one is sparse."""
-    return _matmul(sparse, dense)
+    With `reduce` ("sum", "mean", "amax", "amin"), of a CSR matrix and a dense one, that is what
+    becomes of the products of a row's elements; rows without elements give zeros.
+    """
+    return _matmul(sparse, dense) if reduce is None else products.reduced(sparse, dense, reduce)
 
 
 def addmm(
@@ -162,14 +160,16 @@ SparseTensor.functions |= {
 
 def spdiags(
     diagonals: Tensor, offsets: Tensor, shape: Any, layout: Layout | None = None
-) -> SparseTensor:
+) -> SparseBase:
     """A matrix of the given `shape` with the rows of `diagonals` (k, n) as its diagonals.
 
     `offsets` (k,), int64 and each there once, says which: 0 is the main one, positive ones lie
     above it. Element j of a row is in column j. RuntimeError for other shapes and dtypes.
     """
-    if layout not in (None, sparse_coo):
-        raise RuntimeError(f"spdiags: only the layout sparse_coo is supported, got {layout}")
+    if layout not in (None, sparse_coo, sparse_csr, sparse_csc):
+        raise RuntimeError(
+            f"spdiags: only the layouts sparse_coo, sparse_csr and sparse_csc, not {layout}"
+        )
     rows = diagonals.unsqueeze(0) if diagonals.ndim == 1 else diagonals
     starts = offsets.reshape(1) if not offsets.ndim else offsets
     if rows.ndim != 2:
@@ -192,7 +192,7 @@ def spdiags(
     lines = columns - starts.unsqueeze(1)
     inside = (lines >= 0) & (lines < height) & (columns < width)
     places = stack([lines[inside], columns[inside]])
-    return sparse_coo_tensor(places, rows[inside], (height, width))
+    return sparse_coo_tensor(places, rows[inside], (height, width)).to_sparse(layout=layout)
 
 
 class _SparseType(type):
@@ -218,8 +218,10 @@ for _dtype in dtypes.ALL:
 __all__ = [
     "SparseTensor",
     "addmm",
+    "check_sparse_tensor_invariants",
     "log_softmax",
     "mm",
+    "sampled_addmm",
     "softmax",
     "spdiags",
     "sparse_coo_tensor",

@@ -16,6 +16,7 @@ from tensorflow_lite_clone.ops.reduce.scan import cumsum
 from tensorflow_lite_clone.ops.shape import join
 from tensorflow_lite_clone.ops.shape.rearrange import repeat_interleave
 from tensorflow_lite_clone.sparse.arithmetic import matching
+from tensorflow_lite_clone.sparse.base import SparseBase
 from tensorflow_lite_clone.sparse.functions import function, method
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
@@ -137,7 +138,7 @@ def select(input: SparseTensor, dim: int, index: int) -> Tensor:
 
 
 @method("__getitem__")
-def _item(self: SparseTensor, index: Any) -> Tensor:
+def item_at(self: SparseBase, index: Any) -> Tensor:
     """Slices by numbers, of some dimensions; NotImplementedError for parts of a dimension."""
     indices = list(index) if isinstance(index, tuple) else [index]
     if Ellipsis in indices:
@@ -302,12 +303,13 @@ def _int(self: SparseTensor) -> int:
 
 
 @function("sparse_mask")
-def sparse_mask(input: SparseTensor, mask: SparseTensor) -> SparseTensor:
+def sparse_mask(input: SparseTensor, mask: SparseBase) -> SparseBase:
     """The elements at the places of `mask`, zeros where there are none."""
-    return mask._with(matching(input.coalesce(), mask)[1])
+    elements = matching(input.coalesce(), mask._coordinates())[1]
+    return mask._with(elements.reshape(mask._elements.shape))
 
 
-def empty(size: Any, sparse_dim: int, dtype: DType, device: Any) -> SparseTensor:
+def _empty(size: Any, sparse_dim: int, dtype: DType, device: Any) -> SparseTensor:
     """A sparse tensor without elements."""
     places = constructors.zeros((sparse_dim, 0), dtype=int64, device=device)
     elements = constructors.zeros((0, *tuple(size)[sparse_dim:]), dtype=dtype, device=device)
@@ -315,20 +317,10 @@ def empty(size: Any, sparse_dim: int, dtype: DType, device: Any) -> SparseTensor
 
 
 def _like(input: SparseTensor, *, dtype: Any = None, device: Any = None) -> SparseTensor:
-    return empty(input._size, input.sparse_dim(), dtype or input.dtype, device or input.device)
-
-
-def _new(
-    self: SparseTensor, *size: Any, dtype: Any = None, device: Any = None,
-    requires_grad: bool = False, **_: Any,
-) -> SparseTensor:  # fmt: skip
-    shape = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    made = empty(shape, len(shape), dtype or self.dtype, device or self.device)
-    return made.requires_grad_(requires_grad)
+    return _empty(input._size, input.sparse_dim(), dtype or input.dtype, device or input.device)
 
 
 SparseTensor.functions |= {"zeros_like": _like, "empty_like": _like}
-method("new_zeros", "new_empty")(_new)
 
 
 @method("new_tensor")
@@ -354,7 +346,7 @@ def _sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Sp
 
 @method("sparse_resize_and_clear_")
 def _sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, _: int) -> SparseTensor:
-    found: SparseTensor = self._assign(empty(size, sparse_dim, self.dtype, self.device))
+    found: SparseTensor = self._assign(_empty(size, sparse_dim, self.dtype, self.device))
     return found
 
 
@@ -364,14 +356,15 @@ def _resize_as_(self: Any, other: SparseTensor, **_: Any) -> SparseTensor:
     return found
 
 
-def _converting(name: str) -> None:
-    def convert(self: SparseTensor) -> SparseTensor:
-        found: SparseTensor = self.to(getattr(self._elements[:0], name)().dtype)
-        return found
+def converting(name: str) -> Any:
+    """The method `name`, to a dtype, of sparse tensors."""
+
+    def convert(self: SparseBase) -> SparseBase:
+        return self.to(getattr(self._elements[:0], name)().dtype)
 
     convert.__doc__ = f"The same places with values in ``{name}``."
-    method(name)(convert)
+    return convert
 
 
 for _name in "bfloat16 bool byte cdouble cfloat char double float half int long short".split():
-    _converting(_name)
+    method(_name)(converting(_name))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.device import strided
 from tensorflow_lite_clone.core.dtypes import promote_types
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.ops.create.constructors import as_tensor
@@ -118,9 +119,10 @@ def _located(problem: _Mismatch, place: tuple) -> _Mismatch:
 
 def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], None]:
     """The check for one pair of leaves; TypeError for what is neither tensor nor number."""
-    alike = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+    kinds = [Tensor if _is_sparse(x) else type(x) for x in (actual, expected)]
+    alike = issubclass(*kinds) or issubclass(*kinds[::-1])
     if not options.subclasses:
-        alike = type(actual) is type(expected)
+        alike = kinds[0] is kinds[1]
     if alike and (isinstance(actual, Tensor) or hasattr(type(actual), "__array_interface__")):
         ours, theirs = [x if isinstance(x, Tensor) else as_tensor(x) for x in (actual, expected)]
         return lambda: _compare_tensors(ours, theirs, options)
@@ -136,6 +138,10 @@ def _comparison(actual: Any, expected: Any, options: _Options) -> Callable[[], N
         f"{type(expected)}.",
         TypeError,
     )
+
+
+def _is_sparse(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.layout is not strided
 
 
 def _compare_identity(what: str, actual: Any, expected: Any) -> None:
@@ -175,12 +181,15 @@ def _allowed(tolerance: float, exact: bool) -> str:
 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
+    dense = actual.layout is strided and expected.layout is strided
     attributes: dict[str, tuple[Any, Any]] = {
         "shape": (actual.shape, expected.shape),
+        "layout": (actual.layout, expected.layout),
         "device": (actual.device, expected.device),
         "dtype": (actual.dtype, expected.dtype),
-        "stride()": (actual.stride(), expected.stride()),
     }
+    if dense:
+        attributes["stride()"] = actual.stride(), expected.stride()
     for name, (ours, theirs) in attributes.items():
         if options.switches.get(f"check_{name.removesuffix('()')}", True) and ours != theirs:
             raise _Mismatch(f"The values for attribute '{name}' do not match: {ours} != {theirs}.")
@@ -190,6 +199,36 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     actual, expected = actual.detach(), expected.detach()
     if actual.device != expected.device:
         actual, expected = actual.cpu(), expected.cpu()
+    if dense:
+        _compare_values("Tensor-likes", actual, expected, rtol, atol, options)
+    elif actual.layout is expected.layout:
+        _compare_parts(actual, expected, rtol, atol, options)
+    else:
+        dense_ones = actual.to_dense(), expected.to_dense()
+        _compare_values("Tensor-likes", *dense_ones, rtol, atol, options)
+
+
+def _compare_parts(actual: Any, expected: Any, rtol: float, atol: float, options: _Options) -> None:
+    """The indices, which are to be equal, and the values of two sparse tensors in one layout."""
+    kind = f"Sparse {actual.layout.name.removeprefix('sparse_').upper()}"
+    if actual.is_sparse and actual.is_coalesced() is not expected.is_coalesced():
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        raise _Mismatch(
+            f"The number of specified values in {kind.replace('S', 's', 1)} tensors does not "
+            f"match: {actual._nnz()} != {expected._nnz()}"
+        )
+    names = actual._index_names
+    for name, ours, theirs in zip(names, actual._index, expected._index, strict=True):
+        _compare_values(f"{kind} {name}", ours, theirs, 0, 0, options)
+    values = actual._elements, expected._elements
+    _compare_values(f"{kind} values", *values, rtol, atol, options)
+
+
+def _compare_values(
+    what: str, actual: Tensor, expected: Tensor, rtol: float, atol: float, options: _Options
+) -> None:
+    """Dense tensors, which a message calls `what`, element by element."""
     if actual.dtype is not expected.dtype:
         dtype = promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(dtype), expected.to(dtype)
@@ -198,10 +237,12 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
         return
     if not actual.ndim:
         _compare_scalars(actual.item(), expected.item(), rtol, atol, options.equal_nan)
-    raise _Mismatch(_account(actual, expected, matches, rtol, atol))
+    raise _Mismatch(_account(what, actual, expected, matches, rtol, atol))
 
 
-def _account(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float) -> str:
+def _account(
+    what: str, actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, atol: float
+) -> str:
     """How many elements differ, and where most."""
     exact = rtol == 0 and atol == 0
     wrong, total = matches.numel() - int(matches.sum()), matches.numel()
@@ -210,7 +251,7 @@ def _account(actual: Tensor, expected: Tensor, matches: Tensor, rtol: float, ato
     distance = (actual - expected).abs().masked_fill(matches, 0)
     relative = (distance / expected.abs()).masked_fill(matches, 0)
     lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!\n",
+        f"{what} are not {'equal' if exact else 'close'}!\n",
         f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
     ]
     for name, values, tolerance in (
@@ -257,6 +298,7 @@ def assert_close(
         allow_subclasses=allow_subclasses,
         check_device=check_device,
         check_dtype=check_dtype,
+        check_layout=check_layout,
         check_stride=check_stride,
     )
     problem: _Mismatch | None = None

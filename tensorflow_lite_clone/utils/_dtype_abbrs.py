@@ -17,5 +17,5 @@ def _abbreviation(name: str) -> str:
 
 #: dtype -> what stands for it: f32, i64, b8, f8e4m3fn.
 dtype_abbrs: dict[DType, str] = {
-    dtype: _abbreviation(dtype.name) for dtype in dtypes.NAMES.values()
+    dtype: _abbreviation(dtype.name) for dtype in (*dtypes.ALL, *dtypes.FLOAT8)
 }

@@ -21,7 +21,7 @@ def run(*arguments: str | Path, cwd: Path, here: bool = True) -> subprocess.Comp
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

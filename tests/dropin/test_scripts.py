@@ -22,6 +22,8 @@ if importlib.util.find_spec("torchvision") is None:
     LACKING = {path for path in SCRIPTS if "torchvision" in path.read_text()}
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)", re.IGNORECASE)
 RTOL = 1e-3
+# PyTorch runs all scripts before the first one is compared.
+pytestmark = pytest.mark.timeout(600)
 
 
 def differences(one: str, other: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from tests.house.sources import PACKAGE, module_name_of_import, modules, package_of
+from tests.house.sources import PACKAGE, module_name_of_import, modules, package_of, trees
 
 #: Declares a function that a room above binds: see `core.late_bound`.
 _DECLARES = "LateBound("
@@ -81,10 +81,9 @@ def changed(tree: ast.Module, package: str, known: set[str]) -> dict[Container, 
 def filled_in() -> dict[Container, list[str]]:
     """Container -> the modules of other rooms that fill it in."""
     known = modules()
-    trees = {module: ast.parse(path.read_text()) for module, path in known.items()}
-    defined = {module: containers(tree) for module, tree in trees.items()}
+    defined = {module: containers(tree) for module, tree in trees().items()}
     found: dict[Container, list[str]] = defaultdict(list)
-    for module, tree in trees.items():
+    for module, tree in trees().items():
         uses = changed(tree, package_of(module, known[module]), set(known))
         for (target, name), changes in uses.items():
             other = target.split(".")[1:2] != module.split(".")[1:2]
@@ -97,7 +96,7 @@ def filled_in() -> dict[Container, list[str]]:
 def points() -> set[Container]:
     """All that the table of extension points has to name."""
     late = f"{PACKAGE}.core.late_bound"
-    functions = declared(ast.parse(modules()[late].read_text()))
+    functions = declared(trees()[late])
     return {*filled_in(), *((late, name) for name in functions), INTERPRETERS}
 
 

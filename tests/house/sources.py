@@ -35,6 +35,12 @@ def modules() -> dict[str, Path]:
     return {module_name(path): path for path in sorted((ROOT / PACKAGE).rglob("*.py"))}
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Every module of the package as a syntax tree."""
+    return {module: ast.parse(path.read_text()) for module, path in modules().items()}
+
+
 def _is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
@@ -119,10 +125,9 @@ class _Strings:
         return [name for name in names if name in self._known and name != PACKAGE]
 
 
-def imports(source: str, module: str, package: str, known: set[str]) -> list[Import]:
+def imports(tree: ast.Module, module: str, package: str, known: set[str]) -> list[Import]:
     """All imports of a module of `package`; `known` are the names that are modules."""
     found: list[Import] = []
-    tree = ast.parse(source)
     strings = _Strings(tree, module, package, known)
 
     def visit(node: ast.AST, local: bool, typing: bool) -> None:
@@ -155,7 +160,7 @@ def all_imports() -> dict[str, list[Import]]:
     return {
         module: [
             found
-            for found in imports(path.read_text(), module, package_of(module, path), set(paths))
+            for found in imports(trees()[module], module, package_of(module, path), set(paths))
             if not found.typing
         ]
         for module, path in paths.items()

@@ -36,9 +36,14 @@ def matrix(lib: Any, places: list[list[int]], first: float = 1.0) -> Any:
 def described(value: Any, lib: Any) -> Any:
     """A result as plain values; of a sparse tensor its indices and values in their order."""
     if isinstance(value, lib.Tensor):
-        facts = [str(value.dtype).removeprefix("torch."), tuple(value.shape), value.is_sparse]
-        if not value.is_sparse:
+        facts = [str(value.dtype).removeprefix("torch."), tuple(value.shape), str(value.layout)]
+        if value.layout is lib.strided:
             return [*facts, value.detach().cpu().tolist()]
+        if not value.is_sparse:
+            in_rows = value.layout in (lib.sparse_csr, lib.sparse_bsr)
+            first = value.crow_indices() if in_rows else value.ccol_indices()
+            second = value.col_indices() if in_rows else value.row_indices()
+            return facts + [described(part, lib) for part in (first, second, value.values())]
         facts += [value.is_coalesced(), value._indices().cpu().tolist()]
         return [*facts, value._values().detach().cpu().tolist()]
     if isinstance(value, (tuple, list)):

@@ -15,7 +15,15 @@ from typing import NamedTuple
 from tensorflow_lite_clone.dispatch.op import TABLE
 from tensorflow_lite_clone.dispatch.primitives import PRIMITIVES
 from tests.house.extension_points import filled_in
-from tests.house.sources import PACKAGE, all_imports, arrows, circles, is_lazy_loading, modules
+from tests.house.sources import (
+    PACKAGE,
+    all_imports,
+    arrows,
+    circles,
+    is_lazy_loading,
+    modules,
+    trees,
+)
 from tests.house.test_layers import LEVEL, room
 from tests.tools.markdown import ROOT
 
@@ -33,11 +41,6 @@ class Row(NamedTuple):
     measure: Callable[[], int]
 
 
-@cache
-def _trees() -> dict[str, ast.Module]:
-    return {module: ast.parse(path.read_text()) for module, path in modules().items()}
-
-
 def _words(node: ast.AST) -> set[str]:
     """The words of strings, and of keywords, in a statement."""
     found: set[str] = set()
@@ -53,7 +56,7 @@ def tables_of_ops() -> list[str]:
     """Literals at module level that list ops by name; their definitions left out."""
     names = {name.rpartition(".")[2] for name in {*TABLE, *PRIMITIVES}}
     found = []
-    for module, tree in _trees().items():
+    for module, tree in trees().items():
         for statement in tree.body:
             if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr | ast.For):
                 continue
@@ -119,7 +122,7 @@ def names_only() -> list[str]:
         if each.module != module and not is_lazy_loading(module, modules()[module], each)
     }
     found = []
-    for module, tree in _trees().items():
+    for module, tree in trees().items():
         inner = module.split(".")[1:]
         functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
         mostly = 2 * sum(map(_is_trivial, functions)) >= len(functions)

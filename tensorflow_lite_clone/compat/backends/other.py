@@ -54,9 +54,9 @@ class _Cpu:
 
 
 class _Quantized(Library):
-    """``torch.backends.quantized``: there are no quantized tensors, so no engine for them."""
+    """``torch.backends.quantized``: the engines whose numbers `quantized` has, which are equal."""
 
-    supported_engines = ("none",)
+    supported_engines = ("x86", "fbgemm")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "engine" and value not in self.supported_engines:
@@ -79,5 +79,5 @@ nnpack = Library("nnpack", enabled=True)
 mkl = Library("mkl")
 openmp = Library("openmp")
 opt_einsum = Library("opt_einsum", enabled=False, strategy=None)
-quantized = _Quantized("quantized", engine="none")
+quantized = _Quantized("quantized", engine="x86")
 cpu = _Cpu()

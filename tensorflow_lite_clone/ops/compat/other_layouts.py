@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tensorflow_lite_clone.core import late_bound
-from tensorflow_lite_clone.core.device import COMPRESSED, Layout, sparse_coo, strided
+from tensorflow_lite_clone.core.device import (
+    COMPRESSED,
+    AnyLayout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.pointwise._operands import cast
@@ -36,22 +45,24 @@ _QUANTIZED = (
 
 def _expecting(name: str, layout: str) -> Callable[[Tensor], NoReturn]:
     def method(self: Tensor) -> NoReturn:
-        raise RuntimeError(f"{name} expected {layout} but got Strided")
+        raise RuntimeError(f"{name} expected {layout} but got {self.layout.short_name}")
 
     method.__name__ = name
-    method.__doc__ = f"Always RuntimeError: {name} is of sparse tensors."
+    method.__doc__ = f"Always RuntimeError: {name} is of {layout}s."
     return method
 
 
-def _unavailable(name: str) -> Callable[..., NoReturn]:
-    def method(self: Tensor, *args: Any) -> NoReturn:
+def _unavailable(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any) -> Any:
+        if self.is_quantized:  # whose class has methods of its own
+            return getattr(self, name)(*args)
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the '{self.device.type.upper()}' "
             "backend: the tensor is dense and not quantized"
         )
 
     method.__name__ = name
-    method.__doc__ = f"Always NotImplementedError: {name} is of tensors that are not dense."
+    method.__doc__ = f"NotImplementedError for dense tensors: {name} is of other kinds."
     return method
 
 
@@ -70,8 +81,10 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
 
 
 @public("torch", "method")
-def dequantize(input: Tensor) -> Tensor:
-    """The tensor in float32: a dense one is not quantized."""
+def dequantize(input: Any) -> Any:
+    """The tensor in float32, and of a quantized one the numbers that its codes stand for."""
+    if isinstance(input, (list, tuple)):
+        return tuple([dequantize(each) for each in input])
     return cast(input, float32)
 
 
@@ -92,11 +105,16 @@ def to_sparse(
     self: Tensor,
     sparse_dim: int | None = None,
     *,
-    layout: Layout | None = None,
+    layout: AnyLayout | None = None,
     blocksize: Any = None,
     dense_dim: int | None = None,
 ) -> Tensor:
-    """The elements that are not zero, as a `sparse.SparseTensor` over `sparse_dim` dimensions."""
+    """The elements that are not zero, as a sparse tensor.
+
+    Without `layout` in coordinates, over the first `sparse_dim` dimensions; in rows or columns of
+    matrices, batches of which have equally many elements, and where blocks of `blocksize` do not
+    fit: RuntimeError. Values have the last `dense_dim` dimensions.
+    """
     if layout is strided:
         return self
     count = self.ndim if sparse_dim is None else sparse_dim
@@ -107,19 +125,49 @@ def to_sparse(
         )
     if count == 0 and self.ndim:
         raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-    result: Tensor = late_bound.to_sparse(self, count)
+    result: Tensor = late_bound.to_sparse(self, count, layout, blocksize, dense_dim)
     return result
 
 
 @public("method")
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """The elements that are not zero, as a `sparse.SparseTensor`."""
-    return to_sparse(self)
+    """The tensor in coordinates; see `to_sparse`."""
+    return self.to_sparse()
+
+
+@public("method")
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The tensor in compressed rows; see `to_sparse`."""
+    return self.to_sparse(layout=sparse_csr, dense_dim=dense_dim)
+
+
+@public("method")
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The tensor in compressed columns; see `to_sparse`."""
+    return self.to_sparse(layout=sparse_csc, dense_dim=dense_dim)
+
+
+@public("method")
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """The tensor in compressed rows of blocks of ``(height, width)``; see `to_sparse`."""
+    return self.to_sparse(layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
+
+
+@public("method")
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Tensor:
+    """The tensor in compressed columns of blocks of ``(height, width)``; see `to_sparse`."""
+    return self.to_sparse(layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
 @public("method")
 def sparse_mask(self: Tensor, mask: Any) -> Tensor:
-    """The elements at the places of a sparse tensor, in a sparse tensor."""
-    if not mask.is_sparse:
+    """The elements at the places of a sparse tensor, in a sparse tensor of its layout."""
+    if mask.layout is strided:
         raise NotImplementedError("sparse_mask expects a mask that is a sparse tensor")
-    return mask._with(self[tuple(mask._indices())])
+    if self.shape != mask.shape:
+        raise RuntimeError(
+            "sparse_mask(): operands have incompatible sizes; self has size "
+            f"{list(self.shape)} but mask has size {list(mask.shape)}"
+        )
+    elements = self[tuple(mask._coordinates()._indices())]
+    return mask._with(elements.reshape(mask._elements.shape))

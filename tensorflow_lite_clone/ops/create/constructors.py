@@ -11,7 +11,7 @@ from tensorflow_lite_clone.autograd.apply import wrap
 from tensorflow_lite_clone.autograd.interpreters import interpreters
 from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.determinism import filling
-from tensorflow_lite_clone.core.device import Layout, named_default_device, sparse_coo, strided
+from tensorflow_lite_clone.core.device import AnyLayout, Layout, named_default_device, strided
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, dtype_of_scalar, get_default_dtype
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.limits import fitting_number
@@ -131,15 +131,20 @@ def explicit_size(name: str, size: tuple, keyword: Any) -> tuple[int, ...]:
 
 
 def _sparse(
-    name: str, value: float | None, size: tuple, dtype: Any, device: Any, requires_grad: bool
+    name: str,
+    value: float | None,
+    size: tuple,
+    layout: Layout,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
 ) -> Tensor:
     """An empty sparse tensor, all of whose dimensions are sparse."""
     if value:
-        raise NotImplementedError(f"{name}() makes dense tensors: a sparse one is mostly zeros")
-    made: Tensor = late_bound.sparse_coo_tensor(
-        size=size, dtype=dtype, device=device, requires_grad=requires_grad
-    )
-    return made
+        raise NotImplementedError(f"{name}() makes dense tensors: one in {layout} is mostly zeros")
+    dtype = get_default_dtype() if dtype is None else as_dtype(dtype)
+    made: Tensor = late_bound.empty_sparse(name, size, layout, dtype, device)
+    return made.requires_grad_(requires_grad)
 
 
 def _filler(name: str, value: float | None, document: str) -> Any:
@@ -147,30 +152,31 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         *args: Any,
         size: Any = None,
         dtype: DType | None = None,
-        layout: Layout | None = None,
+        layout: AnyLayout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         pin_memory: bool = False,
         memory_format: MemoryFormat | None = None,
     ) -> Tensor:
         shape = explicit_size(name, args, size)
-        if layout is sparse_coo:
-            return _sparse(name, value, shape, dtype, device, requires_grad)
+        if layout not in (None, strided):
+            return _sparse(name, value, shape, layout, dtype, device, requires_grad)
         return _filled(value, shape, dtype, device, requires_grad, memory_format)
 
     def fill_like(
         input: Tensor,
         *,
         dtype: DType | None = None,
-        layout: Layout | None = None,
+        layout: AnyLayout | None = None,
         device: Any = None,
         requires_grad: bool = False,
         memory_format: MemoryFormat | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
-        if layout is sparse_coo:
+        if layout not in (None, strided):
+            shape, like = tuple(input.shape), dtype or input.dtype
             place = input.device if device is None else device
-            return _sparse(name, value, input.shape, dtype or input.dtype, place, requires_grad)
+            return _sparse(name, value, shape, layout, like, place, requires_grad)
         return _filled_like(name, value, input, dtype, device, requires_grad, memory_format)
 
     def new_fill(
@@ -180,13 +186,14 @@ def _filler(name: str, value: float | None, document: str) -> Any:
         dtype: DType | None = None,
         device: Any = None,
         requires_grad: bool = False,
-        layout: Layout | None = None,
+        layout: AnyLayout | None = None,
         pin_memory: bool = False,
     ) -> Tensor:
         shape = explicit_size(f"new_{name}", args, size)
-        if layout is sparse_coo:
+        if layout not in (None, strided):
             place = self.device if device is None else device
-            return _sparse(name, value, shape, dtype or self.dtype, place, requires_grad)
+            like = dtype or self.dtype
+            return _sparse(name, value, shape, layout, like, place, requires_grad)
         return _filled_beside(self, value, shape, dtype or self.dtype, device, requires_grad)
 
     for function, exported in (

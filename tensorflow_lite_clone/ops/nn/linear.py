@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tensorflow_lite_clone.autograd.apply import apply_ternary
+from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
@@ -97,6 +98,8 @@ def linear(
             return product("linear", Linear, input, weight, bias)
     except ValueError:
         raise _linear_misfit(input, weight, bias) from None
+    except NotStrided as reason:
+        return reason.answer("linear", input, weight, bias)
     except AttributeError as error:
         return overridden(error, linear, input, weight, bias)
     if weight.ndim > 2:

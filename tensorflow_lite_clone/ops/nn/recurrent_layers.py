@@ -79,7 +79,7 @@ def _length(state: Any) -> int:
     return (state[0] if isinstance(state, tuple) else state).shape[0]
 
 
-def _direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[Tensor], Any]:
+def run_direction(step: _Step, steps: Sequence[Tensor], state: Any) -> tuple[list[Tensor], Any]:
     """Outputs of all steps and the last state of every sequence.
 
     Sequences that are over leave the state; those that begin later (backwards) join it.
@@ -146,7 +146,7 @@ def _sequence(
     gates = linear(x, w_ih, bias)
     steps = gates.unbind(0) if sizes is None else split_with_sizes(gates, sizes)
     order = -1 if backwards else 1
-    out, state = _direction(make(w_hh, b_hh, w_hr), steps[::order], state)
+    out, state = run_direction(make(w_hh, b_hh, w_hr), steps[::order], state)
     joined = stack(out[::order]) if sizes is None else cat(out[::order])
     return joined, *(state if isinstance(state, tuple) else (state,))
 

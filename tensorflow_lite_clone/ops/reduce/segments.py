@@ -22,7 +22,9 @@ _REDUCTIONS = {
     "mean": ("sum", 0.0),
     "prod": ("prod", 1.0),
     "max": ("amax", -math.inf),
+    "amax": ("amax", -math.inf),
     "min": ("amin", math.inf),
+    "amin": ("amin", math.inf),
 }
 
 
@@ -38,7 +40,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """ "sum", "mean", "prod", "max" or "min" of each of the consecutive segments of an axis.
+    """ "sum", "mean", "prod", "amax" or "amin" of each of the consecutive segments of an axis.
 
     `lengths` (..., segments) has the segments' lengths, whose sum is the axis's length unless
     `unsafe`, or `offsets` (..., segments + 1) their limits; the dimensions before `axis` are

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorflow_lite_clone.core.device import strided
 from tensorflow_lite_clone.core.dtypes import float64
 from tensorflow_lite_clone.ops.create.constructors import as_tensor, tensor
 from tensorflow_lite_clone.ops.shape.join import stack
@@ -111,7 +112,12 @@ def collate(batch: Sequence, *, collate_fn_map: Rules | None = None) -> Any:
 
 
 def collate_tensor_fn(batch: Sequence, *, collate_fn_map: Rules | None = None) -> Tensor:
-    """Stacks tensors of equal shape along a new first dimension."""
+    """Stacks dense tensors of equal shape along a new first dimension."""
+    if batch[0].layout is not strided:
+        raise RuntimeError(
+            "Batches of sparse tensors are not currently supported by the default collate_fn; "
+            "please provide a custom collate_fn to handle them appropriately."
+        )
     return stack(batch, 0)
 
 

@@ -1,0 +1,7 @@
+"""Quantized modules: those of `dynamic`, whose inputs and outputs are ordinary tensors."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.ao.nn.quantized import dynamic, modules
+
+__all__ = ["dynamic", "modules"]

@@ -1,0 +1,1 @@
+"""Mounted in `nn`, as `compat` says."""
