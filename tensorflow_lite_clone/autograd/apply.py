@@ -135,6 +135,10 @@ def together(inputs: tuple, op: type[Op]) -> tuple:
     first, second = list(
         dict.fromkeys([tensor._storage.backend for tensor in inputs if tensor is not None])
     )[:2]
+    if "meta" in (first.device.type, second.device.type):
+        raise RuntimeError(
+            f"Tensor on device {second.device} is not on the expected device {first.device}!"
+        )
     raise RuntimeError(
         "Expected all tensors to be on the same device, but found at least two devices, "
         f"{first.device} and {second.device}! (in '{op.name}')"

@@ -17,12 +17,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _Disabled:
-    """The type of `disabled`: an object, for a function on a class would become a method."""
+    """The type of `disabled`: an object, for a function on a class would become a method.
+
+    A subclass that overrides functions and calls this as its parent's is not asked again.
+    """
 
     def __call__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return func(*args, **(kwargs or {}))
+        with disabling(SUBCLASSES_DISABLED):
+            return func(*args, **(kwargs or {}))
 
     def __repr__(self) -> str:
         return "<function _disabled_torch_function_impl>"

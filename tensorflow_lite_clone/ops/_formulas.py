@@ -62,7 +62,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, y, z, **parameters)
-            a, b, c = [F.astype(value, F.float32) for value in (x, y, z)]
+            a, b, c = [wide(F, value) for value in (x, y, z)]
             return F.astype(forward(F, a, b, c, **parameters), dtype)
 
     return in_float32

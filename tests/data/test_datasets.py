@@ -9,6 +9,7 @@ from parameterized import parameterized
 
 import tensorflow_lite_clone as tlc
 import tensorflow_lite_clone.utils.data as ours
+from tensorflow_lite_clone.utils.data.datapipes.iter.combinatorics import ShufflerIterDataPipe
 
 LIBRARIES = ((tlc, ours), (torch, theirs))
 
@@ -116,3 +117,10 @@ def test_errors(name, call):
 def test_datasets_are_generic():
     assert issubclass(ours.Dataset[int].__origin__, ours.Dataset)
     assert issubclass(ours.IterableDataset, ours.Dataset)
+
+
+def test_a_pipeline_class_that_accelerate_asks_for():
+    """Its loader of iterable datasets asks whether the dataset is one."""
+    assert not isinstance(ours.TensorDataset(tlc.ones(1)), ShufflerIterDataPipe)
+    with pytest.raises(NotImplementedError, match="pipelines of data are left out"):
+        ShufflerIterDataPipe([1])

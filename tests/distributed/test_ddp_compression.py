@@ -39,11 +39,11 @@ class Linear(nn.Module):
 SHAPES = (6, 5), (3,), (4, 2, 3)
 
 
-def compressed(rank, size, options, wrapped, iterations=5):
+def compressed(rank, size, options, wrapped, iterations=5, name="powerSGD_hook"):
     """The gradients of some iterations, and statistics."""
     model = DistributedDataParallel(Linear(*SHAPES))
     state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2, **options)
-    hook = powerSGD_hook.powerSGD_hook
+    hook = getattr(powerSGD_hook, name)
     model.register_comm_hook(state, default_hooks.fp16_compress_wrapper(hook) if wrapped else hook)
     values = [tlc.tensor(gradient(rank, shape), device=HERE) for shape in SHAPES]
     found = []
@@ -58,6 +58,15 @@ def test_power_sgd_of_full_rank_is_exact():
     options = {"matrix_approximation_rank": 5, "min_compression_rate": 1e-3}
     expected = [(gradient(0, shape) + gradient(1, shape)) / 2 for shape in SHAPES]
     for found, *_ in world_here(2).run(compressed, options, False):
+        for each in found:
+            close(each, expected)
+
+
+def test_power_sgd_of_a_whole_bucket_of_full_rank_is_exact():
+    """57 gradients are a matrix of 8 rows, the end of which is zero."""
+    options = {"matrix_approximation_rank": 8, "min_compression_rate": 1e-3}
+    expected = [(gradient(0, shape) + gradient(1, shape)) / 2 for shape in SHAPES]
+    for found, *_ in world_here(2).run(compressed, options, False, 5, "batched_powerSGD_hook"):
         for each in found:
             close(each, expected)
 

@@ -285,3 +285,25 @@ PROGRAMS = {
 def test_program(name: str) -> None:
     ours, theirs = (PROGRAMS[name](lib) for lib in LIBRARIES)
     assert ours == theirs
+
+
+def test_a_parameter_that_overrides_is_asked_once():
+    """Its parent's ``__torch_function__`` runs the function without asking it again."""
+
+    def found(torch: Any) -> list[Any]:
+        class Packed(torch.nn.Parameter):  # type: ignore[misc, name-defined]
+            asked = 0
+
+            @classmethod
+            def __torch_function__(
+                cls, func: Any, types: Any, args: tuple = (), kwargs: Any = None
+            ) -> Any:
+                cls.asked += 1
+                return super().__torch_function__(func, types, args, kwargs or {})
+
+        packed = Packed(torch.ones(2))
+        Packed.asked = 0
+        packed.data = torch.zeros(3)
+        return [Packed.asked, name_of(packed + 1), Packed.asked, packed.tolist()]
+
+    assert found(tlc) == found(torch)

@@ -103,7 +103,12 @@ def mm(F: Any, x: Any, y: Any) -> Any:
 
 @override("linear", backend="numpy", declines=False)
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
-    y = x.dot(w.T) if x.ndim == 2 and x.dtype.char in "fd" else F.matmul(x, w.T)
+    if x.ndim == 2 and x.dtype.char in "fd":
+        y = x.dot(w.T)
+    elif x.itemsize == 2 and b is not None:
+        return TABLE["linear"].forward(F, x, w, b)  # type: ignore[union-attr]
+    else:
+        y = F.matmul(x, w.T)
     if b is not None:
         np.add(y, b, y)
     return y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.utils.data._utils.fetch import _DatasetKind
 from tensorflow_lite_clone.utils.data.dataloader import (
     DataLoader,
@@ -28,6 +29,8 @@ from tensorflow_lite_clone.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+
+mount_compat(__path__, __name__)
 
 __all__ = [
     "BatchSampler",

@@ -30,10 +30,16 @@ class Environments(NamedTuple):
 
 
 def variables(scratch: str | Path) -> dict[str, str]:
-    """The environment variables of a run: one thread, nothing kept outside of `scratch`."""
+    """The environment variables of a run: one thread, nothing kept outside of `scratch`.
+
+    This package lies in a folder ``site-packages`` there, as if it were installed: of a module
+    elsewhere dill, and so datasets, would pickle the content.
+    """
+    installed = Path(scratch, "site-packages")
+    installed.symlink_to(ROOT)
     kept = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_CORETYPE")}
     return kept | {
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(installed),
         "OMP_NUM_THREADS": "1",
         "MPLBACKEND": "agg",
         "HOME": str(scratch),

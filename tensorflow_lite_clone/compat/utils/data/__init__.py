@@ -1,0 +1,1 @@
+"""Mounted in `utils.data`, as `compat` says."""

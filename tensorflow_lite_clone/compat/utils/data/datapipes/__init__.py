@@ -1,0 +1,1 @@
+"""``torch.utils.data.datapipes``: pipelines of data are left out, a class of them is named."""
