@@ -48,8 +48,8 @@ KNOWN.update({("torch", name): scheme for name, scheme in SCHEMES.items()})
 _NAMES = {id(value): key for key, value in KNOWN.items() if not isinstance(value, DType)}
 for _class in (UninitializedBuffer, UninitializedParameter):
     _NAMES[id(_class)] = "torch.nn.parameter", _class.__name__
-for _class in (CellParameters, PackedLinear):
-    _NAMES[id(_class)] = "torch", "ScriptObject"
+for _packed in (CellParameters, PackedLinear):
+    _NAMES[id(_packed)] = "torch", "ScriptObject"
 for _kind in KINDS.values():
     KNOWN["torch", _kind.name] = KNOWN["torch.cuda", _kind.name] = _kind
 

@@ -111,10 +111,11 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
             return _rebuild.rebuild_parameter_with_state, (*arguments, state)
         return _rebuild.rebuild_parameter, arguments
     if isinstance(tensor, QuantizedTensor):
-        make, pieces = _quantized(tensor, storages)
+        pieces = _quantized(tensor, storages)
         if not state:
-            return make, pieces
-        return _rebuild.rebuild_from_type, (make, Tensor, pieces, state)
+            return _rebuild.rebuild_quantized_tensor, pieces
+        make_quantized = _rebuild.rebuild_quantized_tensor
+        return _rebuild.rebuild_from_type, (make_quantized, Tensor, pieces, state)
     if isinstance(tensor, SparseBase):
         if isinstance(tensor, SparseTensor):
             values: tuple = tensor._elements.detach(), tensor.size(), tensor.is_coalesced()
@@ -168,8 +169,8 @@ def _over_storage(tensor: Tensor, storages: Collected) -> tuple[Any, tuple]:
     return _rebuild.rebuild_tensor_v2, values
 
 
-def _quantized(tensor: QuantizedTensor, storages: Collected) -> tuple[Any, tuple]:
-    """What makes a quantized tensor again: the storage of its codes, in a kind of its own."""
+def _quantized(tensor: QuantizedTensor, storages: Collected) -> tuple:
+    """What `rebuild_quantized_tensor` takes: the storage of its codes, in a kind of its own."""
     scheme = tensor.qscheme()
     if scheme is per_tensor_affine:
         parameters: tuple = scheme, tensor.q_scale(), tensor.q_zero_point()
@@ -179,5 +180,4 @@ def _quantized(tensor: QuantizedTensor, storages: Collected) -> tuple[Any, tuple
     codes = tensor._codes
     reference = storages.refer(codes._storage.root or codes._storage, tensor.dtype)
     place = codes.storage_offset(), tuple(codes.shape), codes.stride()
-    values = reference, *place, parameters, False, OrderedDict()
-    return _rebuild.rebuild_quantized_tensor, values
+    return reference, *place, parameters, False, OrderedDict()

@@ -97,7 +97,7 @@ def sparse_coo_tensor(
 
 
 @method("new")
-def _new(self: SparseTensor, *args: Any, device: Any = None) -> SparseTensor:
+def _new(self: SparseTensor, *args: Any, device: Any = None) -> SparseBase:
     """A sparse tensor in this one's dtype: of a size and empty, or of indices, values and size."""
     device = device or self.device
     if args and isinstance(args[0], Tensor):
@@ -192,7 +192,8 @@ def spdiags(
     lines = columns - starts.unsqueeze(1)
     inside = (lines >= 0) & (lines < height) & (columns < width)
     places = stack([lines[inside], columns[inside]])
-    return sparse_coo_tensor(places, rows[inside], (height, width)).to_sparse(layout=layout)
+    matrix: Any = sparse_coo_tensor(places, rows[inside], (height, width))
+    return matrix.to_sparse(layout=layout)
 
 
 class _SparseType(type):

@@ -307,9 +307,9 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 
 
 #: Functions that leave zero at zero: over the values of the coalesced tensor. Those in the second
-#: list have in-place forms, which want the tensor coalesced.
+#: list have in-place forms in all layouts; here these want the tensor coalesced.
 _POINTWISE = "isnan isinf isposinf isneginf signbit square nan_to_num"
-_IN_PLACE = """abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf
+IN_PLACE = """abs absolute asin arcsin asinh arcsinh atan arctan atanh arctanh ceil deg2rad erf
     erfinv expm1 floor frac log1p rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc"""
 
 
@@ -327,9 +327,9 @@ def _pointwise(name: str) -> None:
     call.__doc__ = f"`{name}` of the values, once the tensor is coalesced."
     call_.__doc__ = f"In-place form of `{name}`, of a coalesced tensor."
     function(name, *(["__abs__"] if name == "abs" else []))(call)
-    if name in _IN_PLACE.split():
+    if name in IN_PLACE.split():
         function(f"{name}_")(call_)
 
 
-for _name in f"{_POINTWISE} {_IN_PLACE}".split():
+for _name in f"{_POINTWISE} {IN_PLACE}".split():
     _pointwise(_name)

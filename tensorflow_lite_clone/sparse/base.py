@@ -182,11 +182,11 @@ class SparseBase(Tensor):
 
     def __repr__(self, **_: Any) -> str:
         default = get_default_dtype()
-        evident = {default, complex128 if default is float64 else complex64, int64, bool_}
+        known = {default, complex128 if default is float64 else complex64, int64, bool_}
         facts = [] if self.is_cpu else [f"device='{self.device}'"]
         facts.append(f"size={tuple(self._size)}")
         facts += [] if self.is_meta else [f"nnz={self._nnz()}"]
-        facts += [] if self.dtype in evident else [f"dtype={self.dtype}"]
+        facts += [] if self.dtype in known else [f"dtype={self.dtype}"]
         facts.append(f"layout={self.layout}")
         if self.grad_fn is not None:
             facts.append(f"grad_fn=<{grad_fn_name(self._elements)}>")

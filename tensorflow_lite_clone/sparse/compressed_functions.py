@@ -31,9 +31,7 @@ def _back(x: SparseTensor, like: CompressedTensor) -> CompressedTensor:
 
 #: Functions that leave zero at zero, over the values; those of the second list have forms in place.
 _POINTWISE = "angle isinf isnan isneginf isposinf signbit"
-_IN_PLACE = """abs absolute arcsin arcsinh arctan arctanh asin asinh atan atanh ceil conj_physical
-    deg2rad erf erfinv expm1 floor frac log1p neg negative rad2deg relu round sgn sign sin sinh sqrt
-    tan tanh trunc"""
+_IN_PLACE = f"{arithmetic.IN_PLACE} conj_physical neg negative"
 _OPERATORS = {"abs": "__abs__", "neg": "__neg__"}
 
 
@@ -76,7 +74,7 @@ def zero_(input: CompressedTensor) -> CompressedTensor:
 
 
 @compressed.function("copy_")
-def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+def copy_(input: Any, src: Any, non_blocking: bool = False) -> Tensor:
     """Become a copy of a tensor of the same size and layout, with equally many elements."""
     if input.layout is not src.layout or input.layout is strided:
         raise RuntimeError(
@@ -98,7 +96,11 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
 # -- sums and products of two ---------------------------------------------------------------------
 
 
-def _expect_alike(name: str, input: CompressedTensor, other: Tensor) -> None:
+def _is_dense(other: Any) -> bool:
+    return not isinstance(other, Tensor) or other.layout is strided
+
+
+def _expect_alike(name: str, input: CompressedTensor, other: Any) -> None:
     """RuntimeError unless `other` has the layout, shape and dtype of `input`."""
     if other.layout is not input.layout or other._blocksize != input._blocksize:
         raise RuntimeError(
@@ -126,7 +128,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
         if isinstance(input, SparseTensor):
             raise RuntimeError("add: tensors in coordinates and in rows do not add")
         return arithmetic.add(input, other._coordinates(), alpha=alpha)
-    if not isinstance(other, Tensor) or other.layout is strided:
+    if _is_dense(other):
         first = other if type(alpha) is int and alpha == 1 else other * alpha
         return arithmetic.add(first, input._coordinates())
     _expect_alike("torch.add", input, other)
@@ -140,7 +142,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 @compressed.function("add_", "__iadd__")
-def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add_(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """In-place form of `add`; a dense tensor keeps its memory."""
     if input.layout is strided:
         return arithmetic.add_(input, other._coordinates(), alpha=alpha)
@@ -160,10 +162,11 @@ def mul(input: Any, other: Any) -> CompressedTensor:
         if isinstance(input, SparseTensor):
             raise RuntimeError("Expected result Tensor to be of format CSR")
         input, other = other, input
-    if not isinstance(other, Tensor) or not other.ndim:
+    if not getattr(other, "ndim", 0):  # a number
         return input._with(input._elements * other)
-    if other.layout is strided:
-        return input._with(input._elements * other_layouts.sparse_mask(other, input)._elements)
+    if _is_dense(other):
+        masked: Any = other_layouts.sparse_mask(other, input)
+        return input._with(input._elements * masked._elements)
     if other.shape != input.shape:
         raise RuntimeError(
             f"mul: expected tensors of one size, but got {list(input.shape)} and "
@@ -174,7 +177,7 @@ def mul(input: Any, other: Any) -> CompressedTensor:
 
 
 @compressed.function("mul_", "multiply_", "__imul__")
-def mul_(input: Tensor, other: Any) -> Tensor:
+def mul_(input: Any, other: Any) -> Tensor:
     """In-place form of `mul`."""
     if input.layout is strided:
         raise RuntimeError("a dense tensor is not multiplied in place by a sparse one")
@@ -248,10 +251,12 @@ def transpose(input: CompressedTensor, dim0: int, dim1: int) -> CompressedTensor
     size[dim0], size[dim1] = size[dim1], size[dim0]
     parts = (*input._index, input._elements)
     if kinds[0] == "Batch":
-        moved = [part.transpose(dim0, dim1) for part in parts]
-        return CompressedTensor(input.layout, *moved, size)
-    elements = parts[2].transpose(-1, -2) if input.layout in BLOCKS else parts[2]
-    return CompressedTensor(TRANSPOSED[input.layout], *parts[:2], elements, size)
+        first, plain, elements = [part.transpose(dim0, dim1) for part in parts]
+        return CompressedTensor(input.layout, first, plain, elements, size)
+    first, plain, elements = parts
+    if input.layout in BLOCKS:
+        elements = elements.transpose(-1, -2)
+    return CompressedTensor(TRANSPOSED[input.layout], first, plain, elements, size)
 
 
 @compressed.function("t")
@@ -284,8 +289,9 @@ def select(input: CompressedTensor, dim: int, index: int) -> Tensor:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {length}")
     if axis < input._batch:
         size = [*input.shape[:axis], *input.shape[axis + 1 :]]
-        parts = [part.select(axis, index) for part in (*input._index, input._elements)]
-        return CompressedTensor(input.layout, *parts, size)
+        parts = *input._index, input._elements
+        first, plain, elements = [part.select(axis, index) for part in parts]
+        return CompressedTensor(input.layout, first, plain, elements, size)
     if input._batch:
         raise RuntimeError(
             "select(): selecting sparse dimensions is not supported for batched sparse compressed "
@@ -352,12 +358,12 @@ def zeros_like(
     first, batch = input._compressed, input.shape[: input._batch]
     rest = input._elements.shape[input._batch + 1 :]
     index = (first.new_zeros(first.shape), input._plain.new_zeros((*batch, 0)))
-    empty = input._beside(index, input._elements.detach().new_zeros((*batch, 0, *rest)))
+    empty: Any = input._beside(index, input._elements.detach().new_zeros((*batch, 0, *rest)))
     return empty.to(device, dtype)
 
 
 def _alike(name: str) -> Any:
-    def like(input: CompressedTensor, *, dtype: Any = None, device: Any = None) -> CompressedTensor:
+    def like(input: Any, *, dtype: Any = None, device: Any = None) -> CompressedTensor:
         return input.detach().to(device, dtype, copy=True).fill_(name == "ones_like")
 
     like.__name__ = name

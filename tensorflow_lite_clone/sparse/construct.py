@@ -177,10 +177,10 @@ def validate(
     counts = [length // step for length, step in zip(size[batch:], block, strict=False)]
     lines, ends = reversed(counts) if columns else counts
     kinds = ("ncols", "nrows") if columns else ("nrows", "ncols")
-    lined = ("column" if columns else "row") + (" blocks" if blocks else "s")
+    counted = ("column" if columns else "row") + (" blocks" if blocks else "s")
     expect(
         compressed.shape[-1] == lines + 1,
-        f"{starts}.shape[-1] must be equal to the number of {lined} + 1 (={lines + 1}), but got "
+        f"{starts}.shape[-1] must be equal to the number of {counted} + 1 (={lines + 1}), but got "
         f"{compressed.shape[-1]}",
     )
     count = values.shape[batch]
@@ -226,10 +226,10 @@ def _validate_indices(
         # An element that is not the first of its row comes behind the one before.
         places = constructors.zeros_like(plain)
         firsts = compressed[..., :-1].to(int64).clamp(max=count - 1)
-        rises = plain[..., 1:] > plain[..., :-1]
+        increases = plain[..., 1:] > plain[..., :-1]
         begins = places.scatter(-1, firsts, 1)[..., 1:] != 0
         expect(
-            rises | begins,
+            increases | begins,
             f"{others}[..., {starts}[..., i - 1]:{starts}[..., i]] for all i = 1, ..., "
             f"{kinds[0]} are sorted and distinct along the last dimension values",
         )

@@ -56,7 +56,7 @@ def _compressed(input: Any, other: Any) -> Tensor:
             f"matmul is not implemented for {input.layout.short_name} @ {other.layout.short_name} "
             f"of shapes {tuple(input.shape)} and {tuple(other.shape)}"
         )
-    product = matmul(*factors)
+    product: Any = matmul(*factors)
     return product.to_sparse_csr() if product.is_sparse else product
 
 
@@ -98,7 +98,7 @@ def _both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     return SparseTensor(places, elements, (a.shape[0], b.shape[1])).coalesce()
 
 
-def reduced(a: Tensor, x: Tensor, reduce: str) -> Tensor:
+def reduced(a: Any, x: Tensor, reduce: str) -> Tensor:
     """The sums, means, maxima or minima, by row, of the elements of `a` times the rows of `x`.
 
     `a` is a matrix in CSR, (n, k), and `x` a dense one, (k, m); rows without elements give zeros.

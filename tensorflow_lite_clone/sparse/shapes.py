@@ -66,7 +66,7 @@ def t(input: SparseTensor) -> SparseTensor:
 
 for _name in ("T", "H"):
     setattr(SparseTensor, _name, property(t))
-SparseTensor.mT = property(lambda self: transpose(self, -2, -1))  # type: ignore[method-assign]
+SparseTensor.mT = property(lambda self: transpose(self, -2, -1))  # type: ignore[assignment]
 
 
 @function("unsqueeze")

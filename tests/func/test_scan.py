@@ -7,7 +7,7 @@ import torch
 from torch._higher_order_ops.associative_scan import associative_scan as theirs
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.func._scan import associative_scan
+from tensorflow_lite_clone.func.scan import associative_scan
 
 
 def decayed(left, right):

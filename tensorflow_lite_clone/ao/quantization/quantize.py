@@ -76,10 +76,10 @@ qscheme=torch.per_tensor_affine)
     return model
 
 
-def _config(module: Module, name: str, spec: Mapping[Any, Any], inherited: Any) -> Any:
+def _config(module: Module, name: str, spec: Mapping[Any, Any], default: Any) -> Any:
     """The `QConfig` of a module: its own attribute, or what `spec` has for its name, its class, or
     for the module around it; None if it is to stay."""
-    of_class = spec.get(type_before_parametrizations(module), inherited)
+    of_class = spec.get(type_before_parametrizations(module), default)
     config = getattr(module, "qconfig", spec.get(name, of_class))
     if config is not None and not hasattr(config, "weight"):
         raise AttributeError(f"expected a QConfig for {name or 'the model'}, got {config!r}")

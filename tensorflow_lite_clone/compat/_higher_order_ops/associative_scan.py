@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.func._scan import associative_scan
+from tensorflow_lite_clone.func.scan import associative_scan
 
 __all__ = ["associative_scan"]

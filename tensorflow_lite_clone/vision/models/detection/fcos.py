@@ -249,7 +249,10 @@ class FCOS(DenseDetector):
         head: Any = self.head
         return head.compute_loss(targets, head_outputs, anchors, matches)
 
-    _losses = compute_loss
+    def _losses(
+        self, targets: Sequence[Target], outputs: Outputs, anchors: list[Tensor], counts: list[int]
+    ) -> Losses:
+        return self.compute_loss(targets, outputs, anchors, counts)
 
     def _scores(self, outputs: Outputs) -> Tensor:
         return (outputs["cls_logits"].sigmoid() * outputs["bbox_ctrness"].sigmoid()).sqrt()

@@ -71,7 +71,7 @@ class Detector(nn.Module):
             )
 
     def _detect(
-        self, images: ImageList, features: Mapping[str, Tensor], targets: list[Target] | None
+        self, images: ImageList, features: Mapping[str, Tensor], targets: Sequence[Target] | None
     ) -> tuple[Losses, list[Target]]:
         """The losses in training, the detections in the pictures as resized in evaluation."""
         raise NotImplementedError
@@ -90,7 +90,7 @@ class GeneralizedRCNN(Detector):
         self.roi_heads = roi_heads
 
     def _detect(
-        self, images: ImageList, features: Mapping[str, Tensor], targets: list[Target] | None
+        self, images: ImageList, features: Mapping[str, Tensor], targets: Sequence[Target] | None
     ) -> tuple[Losses, list[Target]]:
         proposals, proposal_losses = self.rpn(images, features, targets)
         detections, losses = self.roi_heads(features, proposals, images.image_sizes, targets)

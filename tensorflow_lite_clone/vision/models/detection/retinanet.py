@@ -264,7 +264,7 @@ class DenseDetector(Detector):
         self.topk_candidates = topk_candidates
 
     def _detect(
-        self, images: ImageList, features: Mapping[str, Tensor], targets: list[Target] | None
+        self, images: ImageList, features: Mapping[str, Tensor], targets: Sequence[Target] | None
     ) -> tuple[Losses, list[Target]]:
         maps = list(features.values())
         outputs = self.head(maps)
@@ -279,7 +279,7 @@ class DenseDetector(Detector):
         return {}, self.postprocess_detections(levels, split, images.image_sizes)
 
     def _losses(
-        self, targets: list[Target], outputs: Outputs, anchors: list[Tensor], counts: list[int]
+        self, targets: Sequence[Target], outputs: Outputs, anchors: list[Tensor], counts: list[int]
     ) -> Losses:
         """`counts` are the numbers of anchors of the levels."""
         raise NotImplementedError
@@ -384,7 +384,7 @@ class RetinaNet(DenseDetector):
         return head.compute_loss(targets, head_outputs, anchors, matches)
 
     def _losses(
-        self, targets: list[Target], outputs: Outputs, anchors: list[Tensor], counts: list[int]
+        self, targets: Sequence[Target], outputs: Outputs, anchors: list[Tensor], counts: list[int]
     ) -> Losses:
         return self.compute_loss(targets, outputs, anchors)
 

@@ -205,7 +205,7 @@ class SSD(Detector):
         }
 
     def _detect(
-        self, images: ImageList, features: Mapping[str, Tensor], targets: list[Target] | None
+        self, images: ImageList, features: Mapping[str, Tensor], targets: Sequence[Target] | None
     ) -> tuple[Losses, list[Target]]:
         maps = list(features.values())
         outputs = self.head(maps)

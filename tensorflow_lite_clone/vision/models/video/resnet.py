@@ -64,8 +64,8 @@ class Conv2Plus1D(nn.Sequential):
     def __init__(
         self, in_planes: int, out_planes: int, midplanes: int, stride: int = 1, padding: int = 1
     ) -> None:
-        space = {"stride": (1, stride, stride), "padding": (0, padding, padding)}
-        time = {"stride": (stride, 1, 1), "padding": (padding, 0, 0)}
+        space: dict[str, Any] = {"stride": (1, stride, stride), "padding": (0, padding, padding)}
+        time: dict[str, Any] = {"stride": (stride, 1, 1), "padding": (padding, 0, 0)}
         super().__init__(
             nn.Conv3d(in_planes, midplanes, (1, 3, 3), **space, bias=False),
             nn.BatchNorm3d(midplanes),
@@ -213,7 +213,7 @@ class VideoResNet(nn.Module):
         if zero_init_residual:
             for module in self.modules():
                 if isinstance(module, Bottleneck):
-                    init.zeros_(module.conv3[1].weight)  # type: ignore[arg-type]
+                    init.zeros_(module.conv3[1].weight)
 
     def _make_layer(
         self,

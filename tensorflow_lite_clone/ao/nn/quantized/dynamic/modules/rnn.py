@@ -102,7 +102,7 @@ class RNNBase(Module):
     def _get_name(self) -> str:
         return f"DynamicQuantized{self.mode}"
 
-    extra_repr = rnn.RNNBase.extra_repr
+    extra_repr: Any = rnn.RNNBase.extra_repr
     proj_size = 0  # which `extra_repr` looks at
 
     def __repr__(self) -> str:
@@ -114,11 +114,12 @@ class RNNBase(Module):
         `input` is (steps, n, in), (n, steps, in) with `batch_first`, or a `PackedSequence`.
         """
         packed = isinstance(input, PackedSequence)
-        x, sizes, order, back = input if packed else (input, None, None, None)
+        parts: tuple[Any, ...] = input if packed else (input, None, None, None)
+        x, sizes, order, back = parts
         self._check_input(x, packed)
         if self.batch_first and not packed:
             x = x.transpose(0, 1)
-        lengths = sizes.tolist() if packed else None
+        lengths: Any = sizes.tolist() if packed else None
         n = lengths[0] if packed else x.shape[1]
         states = self._states(x, hx, n, order)
         p = self.dropout if self.training else 0.0
@@ -206,7 +207,7 @@ class RNNBase(Module):
             mod.batch_first,
             mod.dropout,
             mod.bidirectional,
-            dtype,
+            dtype=dtype,
         )
         cells = [
             CellParameters(pack(w_ih, b_ih), pack(w_hh, b_hh))
@@ -327,7 +328,9 @@ class RNNCellBase(Module):
         kinds = rnn.LSTMCell, rnn.GRUCell, rnn.RNNCell
         dtype, pack = weight_packing(mod, kinds)
         expect_biases(mod)
-        options = {"nonlinearity": mod.nonlinearity} if type(mod) is rnn.RNNCell else {}
+        options: dict[str, Any] = {}
+        if type(mod) is rnn.RNNCell:
+            options["nonlinearity"] = mod.nonlinearity
         made = cls(mod.input_size, mod.hidden_size, mod.bias, dtype=dtype, **options)
         made._packed_weight_ih = pack(mod.weight_ih, mod.bias_ih)
         made._packed_weight_hh = pack(mod.weight_hh, mod.bias_hh)
@@ -359,7 +362,8 @@ class LSTMCell(RNNCellBase):
     """`torch.nn.LSTMCell` with quantized weights."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, num_chunks=4, **kwargs)
+        kwargs["num_chunks"] = 4
+        super().__init__(*args, **kwargs)
 
     def forward(
         self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
