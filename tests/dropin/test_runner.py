@@ -317,7 +317,7 @@ def test_types_print_as_pytorch_s(tmp_path):
 
 
 MISSING = [
-    ("import torch.ao", "ModuleNotFoundError: No module or name 'torch.ao' .*left out: "),
+    ("import torch.nested", "ModuleNotFoundError: No module or name 'torch.nested' .*left out: "),
     ("import torch.nonsense.more", "'torch.nonsense.*unknown: not among the names"),
     ("from torch import nested", "'torch.nested' .*left out: nested"),
     ("from torch import nonsense", "'torch.nonsense' .*unknown"),
@@ -340,16 +340,16 @@ def test_missing_names_say_why(text, message, tmp_path):
 def test_asking_for_a_module_is_no_error(tmp_path):
     text = """
 import importlib.util
-print(importlib.util.find_spec("torch").name, importlib.util.find_spec("torch.ao"))
+print(importlib.util.find_spec("torch").name, importlib.util.find_spec("torch.nested"))
 print(importlib.util.find_spec("torch.nn.functional").name)
 try:
-    import torch.ao
+    import torch.nested
 except ImportError:
-    print("no ao")
+    print("no nested")
 import torch
 print(hasattr(torch, "nested"), hasattr(torch.nn, "Linear"))
 """
     lines = printed(written(tmp_path, text), cwd=tmp_path).splitlines()
     assert lines == [
-        "tensorflow_lite_clone None", "torch.nn.functional", "no ao", "False True"
+        "tensorflow_lite_clone None", "torch.nn.functional", "no nested", "False True"
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -243,8 +244,8 @@ def test_summary_writer_default_log_dir(tmp_path, monkeypatch):
     names = []
     for _, module, _ in LIBRARIES:
         with module.SummaryWriter(comment="_note") as writer:
-            names.append(writer.log_dir[:9] + writer.log_dir[-16:])
-    assert names[0] == names[1]
+            names.append(re.sub(r"\d+", "#", writer.log_dir))  # a minute may have passed
+    assert names[0] == names[1] and names[0].endswith("_note")
     assert len(os.listdir("runs")) in (1, 2)  # two where a second has passed
 
 

@@ -105,13 +105,42 @@ def mm(F: Any, x: Any, y: Any) -> Any:
 def linear(F: Any, x: Any, w: Any, b: Any) -> Any:
     if x.ndim == 2 and x.dtype.char in "fd":
         y = x.dot(w.T)
-    elif x.itemsize == 2 and b is not None:
-        return TABLE["linear"].forward(F, x, w, b)  # type: ignore[union-attr]
+    elif _is_half(x) and b is not None:
+        return np.add(np.matmul(_single(x), _single(w).T), b).astype(x.dtype)
     else:
         y = F.matmul(x, w.T)
     if b is not None:
         np.add(y, b, y)
     return y
+
+
+# A product of halves is not rounded before something is added to it, as in PyTorch.
+
+
+def _is_half(x: Any) -> bool:
+    return x.itemsize == 2 and x.dtype.kind not in "iu"
+
+
+def _single(x: Any) -> Any:
+    return x.astype(np.float32)
+
+
+def _added_product(name: str) -> Any:
+    generic: Any = TABLE[name]
+
+    def call(F: Any, x: Any, y: Any, z: Any, *, beta: Any, alpha: Any) -> Any:
+        if not _is_half(y):
+            return generic.forward(F, x, y, z, beta=beta, alpha=alpha)
+        product = np.matmul(_single(y), _single(z)) * np.float32(alpha)
+        if beta != 0:
+            product += _single(x) * np.float32(beta)
+        return product.astype(x.dtype)
+
+    return call
+
+
+for _name in ("addmm", "baddbmm"):
+    override(_name, backend="numpy", declines=False)(_added_product(_name))
 
 
 @override("linear_backward_weight", backend="numpy", declines=False)

@@ -14,7 +14,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
-from tensorflow_lite_clone.ops._formulas import conj, widened
+from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.ops.decorators.out import with_out, write_out
@@ -269,7 +269,6 @@ class Addmm(Op):
 
     cost = costs.product(costs.added_product_flops, 1, 2)
 
-    @widened
     def forward(F, x, y, z, *, beta, alpha):
         product = times(F.matmul(y, z), alpha)
         return F.astype(product if beta == 0 else product + times(x, beta), x.dtype)

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op, composite
-from tensorflow_lite_clone.ops._formulas import conj, wide
+from tensorflow_lite_clone.ops._formulas import conj
 from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, cast_operands
 from tensorflow_lite_clone.ops.decorators.out import write_out
@@ -25,14 +25,10 @@ class Linear(Op):
     label = "Addmm"
 
     def forward(F, x, w, b):
-        if b is None:
-            return F.matmul(x, F.matrix_transpose(w))
-        dtype = x.dtype
-        if dtype.kind not in "iu":  # halves are rounded once, after the sum
-            x, w, b = wide(F, x), wide(F, w), wide(F, b)
         y = F.matmul(x, F.matrix_transpose(w))
-        y += b
-        return F.astype(y, dtype)
+        if b is not None:
+            y += b
+        return y
 
     def backward_x(F, g, w):
         return F.linear_backward_input(g, w)
