@@ -40,8 +40,6 @@ def measured(
                 peaks[name] = peak
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {error}"[:300]
-    if device == "cuda":
-        unwatch()
     times = in_turns(calls, rounds=rounds, budget=BUDGET, turn=turn)
     calls.clear()
     release()
@@ -72,13 +70,6 @@ def warm_on_gpu(row: Row, contender: Contender) -> tuple[Callable[[], Any], int]
         call()
     torch.cuda.synchronize()
     return call, memory.max_memory_allocated() - before
-
-
-def unwatch() -> None:
-    """End our count of peaks, which takes time at each allocation."""
-    from tensorflow_lite_clone.backends.cupy import memory
-
-    memory.unwatch()
 
 
 ON: dict[str, tuple[Callable[[Row, Contender], tuple[Callable, int | None]], Turn]] = {

@@ -129,10 +129,13 @@ def embedding(
         padding_idx %= rows
     if max_norm is not None:
         _renormalize(weight, input, max_norm, norm_type)
-    return apply(
-        Embedding, weight, input, rows=rows, padding=padding_idx,
-        by_frequency=bool(scale_grad_by_freq), sparse=bool(sparse),
-    )  # fmt: skip
+    try:
+        return apply(
+            Embedding, weight, input, rows=rows, padding=padding_idx,
+            by_frequency=bool(scale_grad_by_freq), sparse=bool(sparse),
+        )  # fmt: skip
+    except IndexError as error:  # packages look for PyTorch's words
+        raise IndexError(f"index out of range in self\n{error}") from None
 
 
 @public("torch", names=("embedding",))

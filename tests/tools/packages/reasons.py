@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+_LONGER = "the message begins as PyTorch's and says more"
 #: (package, step): the reason.
-REASONS: dict[tuple[str, str], str] = {}
+REASONS: dict[tuple[str, str], str] = {
+    ("datasets", "refused: a device that is not there"): (
+        "the type of the error is BackendUnavailableError, and it says what to install"
+    ),
+    ("diffusers", "refused: a GPU that is not there"): (
+        "the type of the error is BackendUnavailableError, and it says what to install"
+    ),
+    ("mlflow-skinny", "a PyTorch model logged and loaded"): (
+        "mlflow pickles models by cloudpickle, whose pickler in C asks nobody how a storage is saved"
+    ),
+    ("tensorboard", "the graph of a model has its layers"): "`add_graph` writes nothing",
+    ("torch-geometric", "PNA, GroupAddRev, GPS-like transformers: SGFormer, Polynormer"): (
+        "GroupAddRev frees memory by `UntypedStorage.resize_`, which is not here"
+    ),
+    ("transformers", "an unknown dtype"): _LONGER,
+    ("torchdiffeq", "a state of integers"): _LONGER,
+}
 #: A module: the reason.
 WITHOUT: dict[str, str] = {}
