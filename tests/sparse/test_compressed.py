@@ -343,3 +343,20 @@ def test_assert_close_of_other_layouts() -> None:
         lib.testing.assert_close(of["A"], of["Z"], check_layout=False)
         with pytest.raises(AssertionError, match="Tensor-likes are not close"):
             lib.testing.assert_close(of["A"] * 2, of["Z"], check_layout=False)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, layout: lib.rand(2, 2, layout=layout),
+        lambda lib, layout: lib.randint(3, (2, 2), layout=layout),
+        lambda lib, layout: lib.arange(3, layout=layout),
+        lambda lib, layout: lib.linspace(0, 1, 3, layout=layout),
+        lambda lib, layout: lib.eye(2, layout=layout),
+    ],
+)
+def test_functions_that_make_dense_tensors_refuse_other_layouts(call, layout):
+    for lib in (torch, tlc):
+        with pytest.raises((NotImplementedError, RuntimeError)):
+            call(lib, getattr(lib, layout))
