@@ -461,7 +461,7 @@ class Hangs(torch.utils.data.Dataset):
     def __len__(self):
         return 2
     def __getitem__(self, index):
-        print(os.getpid(), flush=True)
+        os.write(1, f"{os.getpid()}\\n".encode())  # whole, whoever else writes
         time.sleep(60)
 iterator = iter(torch.utils.data.DataLoader(Hangs(), num_workers=2, multiprocessing_context="fork"))
 time.sleep(1)

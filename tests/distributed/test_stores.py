@@ -163,10 +163,8 @@ for store in FileStore(path, size), server:
         store.set("all", "")
     store.wait(["all"])
     print(store.add("sum", 0), store.get("log").count(str(rank).encode()))
-if server.add("read", 1) == size:
-    server.set("end", "")
 if rank == 0:
-    server.wait(["end"])
+    sys.stdin.read()  # the server ends with this process, which is to be the last one
 """
 
 
@@ -179,11 +177,12 @@ def test_processes_share_a_store(tmp_path):
         workers = [
             stack.enter_context(running(
                 [sys.executable, "-c", WORKER, path, str(port), str(rank), "3"],
-                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                text=True,
             ))
             for rank in range(3)
         ]  # fmt: skip
-        for worker in workers:
+        for worker in reversed(workers):
             out, err = worker.communicate(timeout=60)
             assert (out, err, worker.returncode) == ("60 20\n" * 2, "", 0)
     assert not path.exists()  # the last one removes it

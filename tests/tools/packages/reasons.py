@@ -12,7 +12,7 @@ REASONS: dict[tuple[str, str], str] = {
         "the type of the error is BackendUnavailableError, and it says what to install"
     ),
     ("mlflow-skinny", "a PyTorch model logged and loaded"): (
-        "mlflow pickles models by cloudpickle, whose pickler in C asks nobody how a storage is saved"
+        "mlflow pickles models by cloudpickle, whose pickler in C asks nobody about storages"
     ),
     ("tensorboard", "the graph of a model has its layers"): "`add_graph` writes nothing",
     ("torch-geometric", "PNA, GroupAddRev, GPS-like transformers: SGFormer, Polynormer"): (
