@@ -31,7 +31,6 @@ LOSSES = {
     "IntraPair": losses.IntraPairVarianceLoss,
     "Margin": losses.MarginLoss,
     "NCA": losses.NCALoss,
-    "Centroid": losses.CentroidTripletLoss,
     "VICReg": lambda: losses.SelfSupervisedLoss(losses.NTXentLoss()),
     "P2S": lambda: losses.P2SGradLoss(descriptors_dim=8, num_classes=4),
     "Instance": lambda: losses.InstanceLoss(0.1),
