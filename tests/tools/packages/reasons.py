@@ -22,7 +22,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("kornia", "Hausdorff losses"): _BOUND,
     ("sentence-transformers", "a cross-encoder: scores and ranks"): _BOUND,
     ("diffusers", "gradients through a step; float64; bfloat16"): (
-        "a number that multiplies bfloat16 is rounded to it first, where PyTorch keeps it in float32"
+        "a number that multiplies bfloat16 is rounded to it first; PyTorch keeps it in float32"
     ),
     ("transformers", "an unknown dtype"): _LONGER,
 }
