@@ -20,6 +20,7 @@ import random  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
+from types import ModuleType  # noqa: E402
 
 import numpy as np  # noqa: E402
 import pytest  # noqa: E402
@@ -108,6 +109,18 @@ def device() -> str:
     return DEVICE
 
 
+UNCHANGED = {"grad mode": True, "default dtype": "torch.float32", "hooks of all modules": False}
+
+
+def global_state(lib: ModuleType) -> dict[str, object]:
+    """What a test may change for those after it, as `UNCHANGED` names it."""
+    return {
+        "grad mode": lib.is_grad_enabled(),
+        "default dtype": str(lib.get_default_dtype()),
+        "hooks of all modules": bool(lib.nn.modules.module._has_any_global_hook()),
+    }
+
+
 @pytest.fixture(autouse=True)
 def fresh_state() -> Iterator[None]:
     """Seed every generator, and make a test that leaves global state changed fail."""
@@ -119,7 +132,9 @@ def fresh_state() -> Iterator[None]:
     yield
     if DEVICE == "cuda":
         tlc.cuda.synchronize()  # a value out of range belongs to this test
-    state = {"grad mode": tlc.is_grad_enabled(), "default dtype": tlc.get_default_dtype()}
-    tlc.set_grad_enabled(True)
-    tlc.set_default_dtype(tlc.float32)
-    assert state == {"grad mode": True, "default dtype": tlc.float32}, "left changed by the test"
+    states = {lib.__name__: global_state(lib) for lib in (tlc, torch) if lib}
+    for lib in filter(None, (tlc, torch)):
+        lib.set_grad_enabled(True)
+        lib.set_default_dtype(lib.float32)
+    for name, state in states.items():
+        assert state == UNCHANGED, f"the test left global state of {name} changed"

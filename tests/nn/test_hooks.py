@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 
+import pytest
+
 import tensorflow_lite_clone as tlc
 from tests.nn.against_torch import raises, same
 
@@ -153,6 +155,7 @@ def test_hooks_are_copied():
     assert other(tlc.ones(1)).item() == 13
 
 
+@pytest.mark.usefixtures("flags_of_hooks")
 def test_global_hooks():
     def script(lib):
         seen = []

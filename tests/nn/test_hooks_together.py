@@ -228,6 +228,7 @@ SCRIPTS = [
 ]
 
 
+@pytest.mark.usefixtures("flags_of_hooks")
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.__name__ for script in SCRIPTS])
 def test_hooks_match_pytorch(script):
     same(script)
