@@ -1,4 +1,8 @@
-"""Import every module of a package, and print which of them fail: ``python imports.py NAME``.
+"""Import a package's modules one after another: ``python imports.py NAME START``.
+
+Prints the list of their names, then for each the name and why it cannot be imported, or None. Where
+a module ends the interpreter, or takes so long that it is ended here, its line is missing; another
+run begins behind it, at the START-th name of the list.
 
 Tests, commands and what is made to be run are left out: they act when they are imported.
 """
@@ -6,20 +10,21 @@ Tests, commands and what is made to be run are left out: they act when they are 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import importlib
 import importlib.util
 import io
 import json
 import os
-import signal
 import sys
 import warnings
 from pathlib import Path
 
+from run import prepare
 from steps import MARK
 
 ACTING = {"__main__", "setup", "conftest", "cli", "commands", "launch", "tests", "test", "testing"}
-LIMIT = 60  # seconds for one module
+LIMIT = 120  # seconds for one module
 
 
 def modules(package: str) -> list[str]:
@@ -41,24 +46,28 @@ def modules(package: str) -> list[str]:
 
 def failure(name: str) -> str | None:
     """Why a module cannot be imported, or None."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError(f"took more than {LIMIT} s")
-
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LIMIT)
+    faulthandler.dump_traceback_later(LIMIT, exit=True)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             importlib.import_module(name)
     except BaseException as error:
         return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
     finally:
-        signal.alarm(0)
+        faulthandler.cancel_dump_traceback_later()
     return None
 
 
+def report(what: object) -> None:
+    """Print a line for `tests.tools.packages`."""
+    print("\n" + MARK + json.dumps(what), flush=True)
+
+
 if __name__ == "__main__":
+    prepare()
     warnings.simplefilter("ignore")
-    found = {name: failure(name) for name in modules(sys.argv[1])}
-    print("\n" + MARK + json.dumps(found), flush=True)
+    names, start = modules(sys.argv[1]), int(sys.argv[2])
+    sys.argv = sys.argv[:1]
+    report(names)
+    for name in names[start:]:
+        report([name, failure(name)])
     os._exit(0)  # whatever threads and processes the modules have begun

@@ -6,8 +6,9 @@ import os
 import runpy
 import sys
 
-if __name__ == "__main__":
-    # Nothing may ask the network, or be drawn over what is printed.
+
+def prepare() -> None:
+    """Let nothing ask the network, or be drawn over what is printed, and torchvision be found."""
     os.environ.update(HF_HUB_OFFLINE="1", WANDB_MODE="offline", TQDM_DISABLE="1")
     import torch
 
@@ -16,5 +17,9 @@ if __name__ == "__main__":
 
         imported()
     torch.set_num_threads(1)
+
+
+if __name__ == "__main__":
+    prepare()
     sys.argv = sys.argv[1:]
     runpy.run_path(sys.argv[0], run_name="__main__")

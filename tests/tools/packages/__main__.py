@@ -2,6 +2,8 @@
 
     python -m tests.tools.packages                    # everything; makes the two environments
     python -m tests.tools.packages timm peft/lora     # some packages, or jobs, alone
+    python -m tests.tools.packages --imports timm     # all modules of timm imported, too
+    python -m tests.tools.packages --imports-only     # those of all packages, and no jobs
     python -m tests.tools.packages --page             # the page anew from the results
 
 Writes tests/packages/results.json and, from it, docs/packages.md and the table of the command
@@ -33,9 +35,10 @@ from tests.tools.packages.environments import Environments, made, variables
 FOLDER = ROOT / "tests" / "packages"
 RESULTS = FOLDER / "results.json"
 LIMIT = 900  # seconds for one job
+IMPORTS_LIMIT = 3600  # seconds for one package's modules, each of which has its own limit
 
 
-def lines(command: list[str]) -> tuple[list[Any], str]:
+def lines(command: list[str], limit: int = LIMIT) -> tuple[list[Any], str]:
     """What a program of `tests/packages` printed for comparison, and the end of all it printed."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
@@ -48,12 +51,12 @@ def lines(command: list[str]) -> tuple[list[Any], str]:
                 stdin=subprocess.DEVNULL,
                 text=True,
                 errors="replace",
-                timeout=LIMIT,
+                timeout=limit,
                 check=False,
             )
             text = done.stdout
         except subprocess.TimeoutExpired as error:
-            text = (error.stdout or b"").decode(errors="replace") + f"\nstopped after {LIMIT} s"
+            text = (error.stdout or b"").decode(errors="replace") + f"\nstopped after {limit} s"
     marked = [line for line in text.splitlines() if line.startswith(MARK)]
     rest = [line for line in text.splitlines() if not line.startswith(MARK)]
     return [json.loads(line.removeprefix(MARK)) for line in marked], "\n".join(rest[-60:])
@@ -72,16 +75,25 @@ def job_results(job: Path, environments: Environments, verbose: bool) -> list[di
 
 def import_results(module: str, environments: Environments) -> dict[str, Any]:
     """How many modules of a package can be imported by each, and which only by PyTorch."""
-    sides = []
-    for ours in (False, True):
-        found, text = lines(environments.command("imports.py", module, ours=ours))
-        if not found:
-            raise RuntimeError(f"importing the modules of {module} ended with:\n{text}")
-        sides.append(found[0])
-    oracle, here = sides
+    oracle, here = (import_errors(module, environments, ours) for ours in (False, True))
     good = [name for name, error in oracle.items() if error is None]
     lost = {name: here.get(name, "not found") for name in good if here.get(name, "not found")}
     return {"modules": len(oracle), "oracle": len(good), "lost": lost}
+
+
+def import_errors(module: str, environments: Environments, ours: bool) -> dict[str, str | None]:
+    """Why each module of a package cannot be imported, or None."""
+    found: dict[str, str | None] = {}
+    while True:
+        command = environments.command("imports.py", module, str(len(found)), ours=ours)
+        printed, text = lines(command, IMPORTS_LIMIT)
+        if not printed:
+            raise RuntimeError(f"importing the modules of {module} ended with:\n{text}")
+        names, *pairs = printed
+        found |= dict(pairs)
+        if len(found) == len(names):
+            return found
+        found[names[len(found)]] = "the interpreter ended, or the import took too long"
 
 
 def versions(python: Path) -> dict[str, str]:
@@ -110,6 +122,9 @@ def main() -> int:
     parser.add_argument(
         "--imports", action="store_true", help="import all modules of packages, too"
     )
+    parser.add_argument(
+        "--imports-only", action="store_true", help="import all modules of packages, run no jobs"
+    )
     parser.add_argument("--verbose", action="store_true", help="print what failing jobs printed")
     parser.add_argument("--keep", action="store_true", help="print what came of it, write nothing")
     parser.add_argument("--page", action="store_true", help="run nothing, write the page anew")
@@ -134,7 +149,7 @@ def run(options: argparse.Namespace, results: dict[str, Any]) -> None:
 
     packages = results["packages"]
     with ThreadPoolExecutor(options.processes) as pool:
-        for job, found in pool.map(job_of, jobs):
+        for job, found in pool.map(job_of, () if options.imports_only else jobs):
             entry = packages.setdefault(job.parent.name, {})
             entry["version"] = installed[job.parent.name]
             entry.setdefault("jobs", {})[job.stem] = found
@@ -143,7 +158,7 @@ def run(options: argparse.Namespace, results: dict[str, Any]) -> None:
             for each in found:
                 if each["result"] != "equal":
                     print(f"   {each['step']}: {each['result']}: {each['detail']}", flush=True)
-        if options.imports:
+        if options.imports or options.imports_only:
             names = sorted({job.parent.name for job in jobs})
             modules = [page.module_of(name) for name in names]
             swept = pool.map(lambda module: import_results(module, environments), modules)
