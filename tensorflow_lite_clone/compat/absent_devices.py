@@ -36,6 +36,11 @@ class AbsentDevice:
     def manual_seed_all(self, seed: int) -> None:
         """Nothing: there is no generator to seed."""
 
+    def empty_cache(self) -> None:
+        """Nothing is kept for `xpu`; RuntimeError for the others, as in PyTorch."""
+        if self.__name__ != "xpu":
+            raise RuntimeError(f"Cannot execute emptyCache() without {self.__name__.upper()} backend.")
+
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
             f"torch.{self.__name__} has no attribute '{name}': devices of this type are not served"

@@ -458,6 +458,22 @@ def test_files_of_torch_save_and_back(tmp_path):
     assert same(torch.load(tmp_path / "again.pt"), {**state, "model": dict(state["model"])})
 
 
+@pytest.mark.parametrize(
+    "keys", [None, {"model"}, {"list", "column"}, {"deep.er", "model.0.bias"}]
+)
+def test_a_part_of_a_checkpoint_read_into_nothing(keys, tmp_path):
+    save(nested(tlc), tmp_path)
+    found = {}
+    for lib, checkpoint in ((tlc, dcp), (torch, torch_dcp)):
+        planner = checkpoint.default_planner._EmptyStateDictLoadPlanner(keys)
+        reader = checkpoint.FileSystemReader(tmp_path)
+        found[lib] = {}
+        checkpoint.state_dict_loader._load_state_dict(
+            found[lib], reader, planner=planner, no_dist=True
+        )
+    assert same(found[tlc], found[torch]) and found[tlc]
+
+
 @pytest.mark.parametrize("shape", [(), (7,), (5, 3), (3, 4, 2), (2, 1, 3, 2)])
 def test_pieces_of_flattened_tensors_as_boxes(shape):
     count = math.prod(shape)

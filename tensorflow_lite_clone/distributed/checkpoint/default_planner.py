@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import io
 from collections import defaultdict
+from collections.abc import Collection
 from math import prod
 from typing import Any
 
@@ -40,6 +41,7 @@ from tensorflow_lite_clone.distributed.checkpoint.planner_helpers import (
     write_items,
 )
 from tensorflow_lite_clone.distributed.checkpoint.utils import find_state_dict_object
+from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -189,6 +191,46 @@ class DefaultLoadPlanner(LoadPlanner):
     def transform_tensor(self, read_item: ReadItem, tensor: Tensor) -> Tensor:
         """The part of a box that an item fills."""
         return narrowed(tensor, read_item.dest_offsets, read_item.lengths)
+
+
+class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
+    """Plans a load of what the checkpoint has into an empty state dict.
+
+    With `keys` only values whose path, or a beginning of it, is among them are loaded. Megatron and
+    others read whole checkpoints in one process by it.
+    """
+
+    def __init__(self, keys: Collection[str] | None = None, *args: Any, **kwargs: Any) -> None:
+        self.keys = keys
+        super().__init__(*args, **kwargs)
+
+    def _should_include_key(self, key: str, metadata: Metadata) -> bool:
+        if self.keys is None or key in self.keys:
+            return True
+        path = [str(part) for part in metadata.planner_data[key]]
+        return any(".".join(path[:end]) in self.keys for end in range(1, len(path) + 1))
+
+    def set_up_planner(
+        self,
+        state_dict: dict[str, Any],
+        metadata: Metadata | None = None,
+        is_coordinator: bool = False,
+    ) -> None:
+        """Put tensors of the stored shapes into the state dict; AssertionError if it has any."""
+        if state_dict:
+            raise AssertionError("not state_dict")
+        if metadata is None:
+            raise AssertionError("metadata is not None")
+        flat = {
+            name: empty(stored.size, dtype=stored.properties.dtype)
+            if isinstance(stored, TensorStorageMetadata)
+            else stored
+            for name, stored in metadata.state_dict_metadata.items()
+            if self._should_include_key(name, metadata)
+        }
+        paths = metadata.planner_data
+        state_dict.update(flat if paths is None else _nested.nested(flat, paths))
+        super().set_up_planner(state_dict, metadata, is_coordinator)
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:

@@ -12,7 +12,10 @@ from tensorflow_lite_clone.core.shape import Size
 from tensorflow_lite_clone.distributed import distributed_c10d
 from tensorflow_lite_clone.distributed.checkpoint import _nested
 from tensorflow_lite_clone.distributed.checkpoint._shards import is_tensor, shape_of
-from tensorflow_lite_clone.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from tensorflow_lite_clone.distributed.checkpoint.default_planner import (
+    DefaultLoadPlanner,
+    _EmptyStateDictLoadPlanner,
+)
 from tensorflow_lite_clone.distributed.checkpoint.filesystem import FileSystemReader, give
 from tensorflow_lite_clone.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
@@ -22,11 +25,10 @@ from tensorflow_lite_clone.distributed.checkpoint.metadata import (
 )
 from tensorflow_lite_clone.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem
 from tensorflow_lite_clone.distributed.checkpoint.state_dict import from_first
-from tensorflow_lite_clone.distributed.checkpoint.state_dict_loader import load
+from tensorflow_lite_clone.distributed.checkpoint.state_dict_loader import _load_state_dict
 from tensorflow_lite_clone.distributed.checkpoint.state_dict_saver import save
 from tensorflow_lite_clone.distributed.checkpoint.storage import StorageReader
 from tensorflow_lite_clone.futures import Future
-from tensorflow_lite_clone.ops.create.constructors import zeros
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = [
@@ -41,17 +43,10 @@ def dcp_to_torch_save(
     dcp_checkpoint_dir: str | os.PathLike, torch_save_path: str | os.PathLike
 ) -> None:
     """Write all that a checkpoint of any number of processes has to one file, in this process."""
-    metadata = FileSystemReader(dcp_checkpoint_dir).read_metadata()
-    flat: dict[str, Any] = {
-        name: zeros(stored.size, dtype=stored.properties.dtype)
-        if isinstance(stored, TensorStorageMetadata)
-        else None
-        for name, stored in metadata.state_dict_metadata.items()
-    }
-    planner = DefaultLoadPlanner(flatten_state_dict=False)
-    load(flat, checkpoint_id=dcp_checkpoint_dir, planner=planner, no_dist=True)
-    paths = metadata.planner_data
-    serialization.save(flat if paths is None else _nested.nested(flat, paths), torch_save_path)
+    state_dict: dict[str, Any] = {}
+    reader = FileSystemReader(dcp_checkpoint_dir)
+    _load_state_dict(state_dict, reader, planner=_EmptyStateDictLoadPlanner(), no_dist=True)
+    serialization.save(state_dict, torch_save_path)
 
 
 def torch_save_to_dcp(

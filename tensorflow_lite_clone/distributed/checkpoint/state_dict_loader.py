@@ -81,6 +81,18 @@ def load_state_dict(
         stacklevel=level_outside(),
     )
     storage_reader.reset()
+    _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
+
+
+def _load_state_dict(
+    state_dict: dict[str, Any],
+    storage_reader: StorageReader,
+    process_group: Any = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: LoadPlanner | None = None,
+) -> None:
+    # Programs that turn checkpoints into single files call it, to be spared the warning above.
     _load(lambda: state_dict, storage_reader, process_group, no_dist, coordinator_rank, planner)
 
 

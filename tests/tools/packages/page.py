@@ -14,6 +14,7 @@ TABLE = ROOT / "tensorflow_lite_clone" / "dropin" / "packages.json"
 JOBS = ROOT / "tests" / "packages" / "jobs"
 #: Distributions whose module has another name.
 MODULES = {
+    "mlflow-skinny": "mlflow",
     "open-clip-torch": "open_clip",
     "pykan": "kan",
     "pyro-ppl": "pyro",
