@@ -229,17 +229,20 @@ def _contents(
     return _layout(iter(texts), shape, indent, width, summarised)
 
 
-def with_suffixes(text: str, suffixes: list[str], indent: int, breaks: bool = False) -> str:
+def _add_suffixes(
+    tensor_str: str, suffixes: list[str], indent: int, force_newline: bool = False
+) -> str:
     """Close the parenthesis behind `suffixes`, each on a new line where it does not fit.
 
-    The first one is on a new line in any case if it `breaks`.
+    The first one is on a new line in any case with `force_newline`. PyTorch Geometric's tensors
+    print themselves by it.
     """
-    parts = [text]
+    parts = [tensor_str]
     # Room for the comma and the space before the first suffix is counted twice, as in PyTorch.
-    column = len(text) - (text.rfind("\n") + 1) + 2
+    column = len(tensor_str) - (tensor_str.rfind("\n") + 1) + 2
     for suffix in suffixes:
-        if breaks or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
-            breaks = False
+        if force_newline or column + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            force_newline = False
             parts.append(",\n" + " " * indent + suffix)
             column = indent + len(suffix)
         else:
@@ -306,7 +309,7 @@ def format_tensor(
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return with_suffixes(f"{prefix}({text}", suffixes, indent)
+    return _add_suffixes(f"{prefix}({text}", suffixes, indent)
 
 
 # ---------------------------------------------------------------------------- the Tensor's methods
@@ -349,6 +352,9 @@ def tensor_repr(tensor: Tensor, *, tensor_contents: str | None = None) -> str:
     ):
         return f"Parameter({text})"
     return text
+
+
+_str_intern = tensor_repr  # PyTorch Geometric's HashTensor prints itself by it
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

@@ -138,8 +138,8 @@ def custom_fwd(
             return fwd(ctx, *args, **kwargs)
         ctx._autocast_enabled = False
         with autocast(device_type, enabled=False):
-            converted = [_converted(value, cast_inputs, device_type) for value in args]
-            named = {k: _converted(v, cast_inputs, device_type) for k, v in kwargs.items()}
+            converted = [_cast(value, device_type, cast_inputs) for value in args]
+            named = {k: _cast(v, device_type, cast_inputs) for k, v in kwargs.items()}
             return fwd(ctx, *converted, **named)
 
     return decorated
@@ -158,15 +158,15 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cud
     return decorated
 
 
-def _converted(value: Any, dtype: DType, device_type: str) -> Any:
+def _cast(value: Any, device_type: str, dtype: DType) -> Any:
     """Floating tensors of the device type, but float64 ones, in `dtype`; also in containers."""
     if isinstance(value, Tensor):
         eligible = value.dtype.kind == "f" and value.dtype is not dtypes.float64
         return cast(value, dtype) if eligible and value.device.type == device_type else value
     if isinstance(value, dict):
-        return {k: _converted(v, dtype, device_type) for k, v in value.items()}
+        return {k: _cast(v, device_type, dtype) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)([_converted(v, dtype, device_type) for v in value])
+        return type(value)([_cast(v, device_type, dtype) for v in value])
     return value
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorflow_lite_clone.amp.autocast import (
+    _cast as _cast,  # transformers' Nemotron calls it
+)
+from tensorflow_lite_clone.amp.autocast import (
     autocast,
     custom_bwd,
     custom_fwd,

@@ -26,6 +26,7 @@ from tensorflow_lite_clone.compiler.function import (
 )
 from tensorflow_lite_clone.compiler.module import OptimizedModule
 from tensorflow_lite_clone.core.errors import CaptureError
+from tensorflow_lite_clone.core.torch_function import state
 from tensorflow_lite_clone.nn.modules.module import Module
 
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -176,14 +177,19 @@ def reset() -> None:
         compiled.reset()
 
 
-def is_compiling() -> bool:
+def is_dynamo_compiling() -> bool:
     """Whether a compiled function is being observed, captured or recorded in this thread."""
     return inside.active and not inside.disabled
 
 
-def is_dynamo_compiling() -> bool:
-    """The same as `is_compiling`."""
-    return is_compiling()
+def is_exporting() -> bool:
+    """Whether ``torch.export`` is running the module that asks, in this thread."""
+    return any([getattr(each, "exports", False) for each in state.modes])
+
+
+def is_compiling() -> bool:
+    """Whether one of the two is so."""
+    return is_dynamo_compiling() or is_exporting()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -204,6 +210,7 @@ __all__ = [
     "disable",
     "is_compiling",
     "is_dynamo_compiling",
+    "is_exporting",
     "list_backends",
     "reset",
     "set_stance",

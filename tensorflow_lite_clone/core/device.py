@@ -115,6 +115,7 @@ sparse_csr = Layout("sparse_csr")
 sparse_csc = Layout("sparse_csc")
 sparse_bsr = Layout("sparse_bsr")
 sparse_bsc = Layout("sparse_bsc")
+jagged = Layout("jagged")  # of nested tensors, to compare with
 #: Matrices in rows or columns of elements, and of blocks.
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 

@@ -83,6 +83,8 @@ class Traced:
 class Capture(TorchFunctionMode):
     """The graph of a program while it runs."""
 
+    exports = True  # for `compiler.is_exporting`
+
     def __init__(
         self,
         symbols: list[Symbol],

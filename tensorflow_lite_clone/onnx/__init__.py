@@ -7,6 +7,7 @@ models.
 
 from __future__ import annotations
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.onnx import errors, operators
 from tensorflow_lite_clone.onnx._enums import (
     OperatorExportTypes,
@@ -15,7 +16,13 @@ from tensorflow_lite_clone.onnx._enums import (
 )
 from tensorflow_lite_clone.onnx._export import export, is_in_onnx_export
 from tensorflow_lite_clone.onnx._program import ONNXProgram
+from tensorflow_lite_clone.onnx._registration import (
+    register_custom_op_symbolic,
+    unregister_custom_op_symbolic,
+)
 from tensorflow_lite_clone.onnx.errors import OnnxExporterError
+
+mount_compat(__path__, __name__)
 
 __all__ = [
     "ONNXProgram",
@@ -27,4 +34,6 @@ __all__ = [
     "export",
     "is_in_onnx_export",
     "operators",
+    "register_custom_op_symbolic",
+    "unregister_custom_op_symbolic",
 ]

@@ -130,6 +130,7 @@ class OpOverloadPacket:
 
 #: Operations that programs use as keys of tables, and that have no function of their own here.
 _KEYS = (
+    "_fft_c2c",
     "_pin_memory",
     "_sparse_addmm",
     "_sparse_mm_reduce_impl",
@@ -137,6 +138,7 @@ _KEYS = (
     "alias",
     "index",
     "slice",
+    "sym_constrain_range_for_size",
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, ClassVar, NoReturn
 
-from tensorflow_lite_clone._tensor_str import _tensor_str, with_suffixes
+from tensorflow_lite_clone._tensor_str import _add_suffixes, _tensor_str
 from tensorflow_lite_clone.core.dtypes import DType, float32
 from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.qscheme import QScheme, per_channel_affine, per_tensor_affine
@@ -163,7 +163,7 @@ class QuantizedTensor(Tensor):
         if self._axis is not None:
             facts.append(f"axis={self._axis}")
         indent = len("tensor(")
-        return with_suffixes(f"tensor({_tensor_str(self.dequantize(), indent)}", facts, indent)
+        return _add_suffixes(f"tensor({_tensor_str(self.dequantize(), indent)}", facts, indent)
 
     # -- copies -------------------------------------------------------------------------------
 

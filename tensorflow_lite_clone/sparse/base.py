@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn, Self
 
-from tensorflow_lite_clone._tensor_str import format_tensor, grad_fn_name, with_suffixes
+from tensorflow_lite_clone._tensor_str import _add_suffixes, format_tensor, grad_fn_name
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.device import Device
 from tensorflow_lite_clone.core.dtypes import (
@@ -198,7 +198,7 @@ class SparseBase(Tensor):
         for name, part in zip((*self._index_names, "values"), parts, strict=True):
             texts.append(_text(f"{start}{name}=tensor", part))
             start = " " * len(start)
-        return with_suffixes(",\n".join(texts), facts, len(start), breaks=self.is_sparse)
+        return _add_suffixes(",\n".join(texts), facts, len(start), force_newline=self.is_sparse)
 
     def _nnz(self) -> int:
         return self._elements.shape[0]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from tensorflow_lite_clone._bind import names_of
 from tensorflow_lite_clone.core.shape import Size
 
+Context = Any
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
 

@@ -22,6 +22,7 @@ from tensorflow_lite_clone.compiler.dynamo.registry import lookup_backend, regis
 from tensorflow_lite_clone.compiler.dynamo.stance import set_stance
 
 from . import backends, config, eval_frame, exc, testing, utils  # in the place where it is mounted
+from .eval_frame import is_dynamo_supported
 
 
 def optimize(
@@ -54,11 +55,6 @@ def mark_static(t: Any, index: Any = None) -> None:
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
     """Nothing: captured tensors stay where they are."""
-
-
-def is_dynamo_supported() -> bool:
-    """True: functions are recorded on every platform."""
-    return True
 
 
 __all__ = [

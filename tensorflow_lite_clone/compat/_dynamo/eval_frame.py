@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from tensorflow_lite_clone.compiler import OptimizedModule
 
-__all__ = ["OptimizedModule"]
+
+def is_dynamo_supported() -> bool:
+    """True: functions are recorded on every platform."""
+    return True
+
+
+__all__ = ["OptimizedModule", "is_dynamo_supported"]

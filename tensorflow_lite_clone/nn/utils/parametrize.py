@@ -28,7 +28,7 @@ __all__ = [
     "type_before_parametrizations",
 ]
 
-_cached_blocks = 0  # how many blocks of `cached` are open
+_cache_enabled = 0  # how many blocks of `cached` are open; bitsandbytes counts here, too
 _cache: dict[tuple[int, str], Tensor] = {}  # (id of a module, name) -> what it was computed to
 
 
@@ -39,13 +39,13 @@ def cached() -> Iterator[None]:
     Worth it where a module reads one several times, as recurrent ones do, or is called several
     times between two steps.
     """
-    global _cached_blocks
-    _cached_blocks += 1
+    global _cache_enabled
+    _cache_enabled += 1
     try:
         yield
     finally:
-        _cached_blocks -= 1
-        if not _cached_blocks:
+        _cache_enabled -= 1
+        if not _cache_enabled:
             _cache.clear()
 
 
@@ -233,7 +233,7 @@ def _give_own_class(module: Module) -> None:
 def _give_property(module: Module, name: str) -> None:
     def read(self: Any) -> Tensor:
         parametrization = self.parametrizations[name]
-        if not _cached_blocks:
+        if not _cache_enabled:
             return parametrization()
         key = (id(self), name)
         if key not in _cache:

@@ -9,6 +9,7 @@ from tensorflow_lite_clone.core import late_bound
 from tensorflow_lite_clone.core.device import (
     COMPRESSED,
     AnyLayout,
+    jagged,
     sparse_bsc,
     sparse_bsr,
     sparse_coo,
@@ -21,7 +22,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.pointwise._operands import cast
 from tensorflow_lite_clone.tensor import Tensor
 
-for _kind in (sparse_coo, *COMPRESSED):
+for _kind in (sparse_coo, *COMPRESSED, jagged):
     export(_kind, "torch", name=_kind.name)
 
 _COO, _ROWS, _COLUMNS = (

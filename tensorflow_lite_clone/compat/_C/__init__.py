@@ -103,6 +103,33 @@ def _get_default_device() -> str:
     return get_default_device().type
 
 
+def _get_privateuse1_backend_name() -> str:
+    """The name of devices that PyTorch's extensions would add: timm lists it."""
+    return "privateuseone"
+
+
+def _set_fuser(enabled: bool) -> bool:
+    """A switch of TorchScript's compiler, which is not here (timm, ultralytics): False."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode = _set_fuser
+_jit_override_can_fuse_on_cpu = _jit_override_can_fuse_on_gpu = _set_fuser
+_jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = _jit_set_nvfuser_guard_mode = _set_fuser
+
+
+def _jit_can_fuse() -> bool:
+    """Whether TorchScript's compiler makes one operation of several: it does not."""
+    return False
+
+
+_jit_can_fuse_on_cpu = _jit_can_fuse_on_gpu = _jit_can_fuse
+
+
+def _set_math_sdp_allow_fp16_bf16_reduction(allowed: bool) -> None:
+    """Nothing: attention in two-byte numbers is summed in float32."""
+
+
 def _get_accelerator() -> Device:
     """The device type of the GPU that there is, the CPU without one."""
     return current_accelerator() or Device("cpu")

@@ -1,0 +1,1 @@
+"""Mounted in `onnx`, as `compat` says."""

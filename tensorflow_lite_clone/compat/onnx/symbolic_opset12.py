@@ -1,0 +1,7 @@
+"""``torch.onnx.symbolic_opset12``: see `symbolic_helper`."""
+
+from __future__ import annotations
+
+from tensorflow_lite_clone.onnx.symbolic_helper import refused
+
+dropout = refused("dropout")
