@@ -73,7 +73,7 @@ def install_as_torch() -> None:
 
 _bind.bind_tensor()
 _bind.bind_storage()
-globals().update(_dtypes.NAMES, complex32=_dtypes.complex32)
+globals().update(_dtypes.NAMES, chalf=_dtypes.complex32, complex32=_dtypes.complex32)
 globals().update(_bind.names_of("torch"))
 
 #: Parts that are imported when first named, so that the face itself imports fast.
@@ -81,8 +81,8 @@ _LAZY = tuple(
     "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _tensor _utils "
     "accelerator amp ao array_api classes compiler cpu cuda distributed "
     "distributions export fft func functional futures fx hub jit library linalg masked "
-    "multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random return_types "
-    "serialization signal sparse special testing types "
+    "multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random "
+    "return_types serialization signal sparse special testing types "
     "utils vision viz watch".split()
 )
 

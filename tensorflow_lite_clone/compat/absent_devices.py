@@ -39,7 +39,9 @@ class AbsentDevice:
     def empty_cache(self) -> None:
         """Nothing is kept for `xpu`; RuntimeError for the others, as in PyTorch."""
         if self.__name__ != "xpu":
-            raise RuntimeError(f"Cannot execute emptyCache() without {self.__name__.upper()} backend.")
+            raise RuntimeError(
+                f"Cannot execute emptyCache() without {self.__name__.upper()} backend."
+            )
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(

@@ -19,10 +19,16 @@ from tensorflow_lite_clone.distributed import (
     sync_batch_norm,  # noqa: F401  (which is provided)
 )
 from tensorflow_lite_clone.distributed.collectives import *  # noqa: F403
-from tensorflow_lite_clone.distributed.collectives import _all_gather_base, _reduce_scatter_base
+from tensorflow_lite_clone.distributed.collectives import (
+    _all_gather_base,
+    _coalescing_manager,
+    _CoalescingManager,
+    _reduce_scatter_base,
+)
 from tensorflow_lite_clone.distributed.constants import default_pg_timeout
 from tensorflow_lite_clone.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorflow_lite_clone.distributed.distributed_c10d import *  # noqa: F403
+from tensorflow_lite_clone.distributed.distributed_c10d import _rank_not_in_group
 from tensorflow_lite_clone.distributed.errors import (
     DistBackendError,
     DistError,
@@ -43,6 +49,13 @@ from tensorflow_lite_clone.distributed.tcp_store import TCPStore
 from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
 from tensorflow_lite_clone.distributed.work import Work
 
+# PyTorch has all of them in one module.
+for _function in (_all_gather_base, _coalescing_manager, _reduce_scatter_base):
+    setattr(distributed_c10d, _function.__name__, _function)
+for _module in (collectives, objects, point_to_point):
+    for _name in _module.__all__:
+        setattr(distributed_c10d, _name, getattr(_module, _name))
+
 mount_compat(__path__, __name__)  # noqa: F405
 
 __all__ = [
@@ -59,7 +72,10 @@ __all__ = [
     "Store",
     "TCPStore",
     "Work",
+    "_CoalescingManager",
     "_all_gather_base",
+    "_coalescing_manager",
+    "_rank_not_in_group",
     "_reduce_scatter_base",
     "constants",
     "default_pg_timeout",

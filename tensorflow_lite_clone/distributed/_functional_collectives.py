@@ -23,6 +23,11 @@ from tensorflow_lite_clone.distributed.nn import functional
 from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.tensor import Tensor
 
+
+class AsyncCollectiveTensor(Tensor):
+    """A result that is not there yet, of which there are none; diffusers asks whether one is."""
+
+
 _OPS = {op.name.lower(): op for op in ReduceOp}
 
 

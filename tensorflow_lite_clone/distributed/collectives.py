@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tensorflow_lite_clone.core.errors import level_outside
-from tensorflow_lite_clone.distributed.distributed_c10d import get_group_rank, group_of
+from tensorflow_lite_clone.distributed.distributed_c10d import (
+    _get_default_group,
+    get_group_rank,
+    group_of,
+)
 from tensorflow_lite_clone.distributed.process_group import ProcessGroup
 from tensorflow_lite_clone.distributed.work import ReduceOp, Work
 from tensorflow_lite_clone.tensor import Tensor
@@ -90,11 +95,54 @@ def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None) -> in
     return get_group_rank(group, rank)
 
 
-def _done(work: Work, async_op: bool) -> Work | None:
-    if async_op:
-        return work
-    work.wait()
-    return None
+class _CoalescingManager:
+    """Communications that are waited for together."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+
+    def append(self, work: Work | None = None) -> None:
+        """Add one."""
+        if work is not None:
+            self.works.append(work)
+
+    def wait(self) -> None:
+        """Wait until all are over."""
+        for work in self.works:
+            work.wait()
+
+
+#: Those whose block is open, by their groups.
+_coalescing: dict[ProcessGroup, _CoalescingManager] = {}
+
+
+@contextmanager
+def _coalescing_manager(
+    group: Any = None, device: Any = None, async_ops: bool = False
+) -> Iterator[_CoalescingManager]:
+    """A block whose communications of a group are waited for at its end.
+
+    With `async_ops` they are waited for by ``wait()`` of its value. Megatron gathers parameters and
+    reduces gradients in such blocks.
+    """
+    found = group or _get_default_group()
+    if found in _coalescing:
+        raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
+    manager = _coalescing[found] = _CoalescingManager()
+    try:
+        yield manager
+    finally:
+        del _coalescing[found]
+    if not async_ops:
+        manager.wait()
+
+
+def _done(group: ProcessGroup, work: Work, async_op: bool) -> Work | None:
+    if group in _coalescing:
+        _coalescing[group].append(work)
+    elif not async_op:
+        work.wait()
+    return work if async_op else None
 
 
 def _within(
@@ -102,7 +150,7 @@ def _within(
 ) -> Work | None:
     """Start a communication, where this process is in the group, and wait for it if asked to."""
     found = group_of(group, what)
-    return None if found is None else _done(start(found), async_op)
+    return None if found is None else _done(found, start(found), async_op)
 
 
 def all_reduce(
@@ -160,7 +208,7 @@ def all_gather(
     if found is None:
         return None
     _expect_like("all_gather", tensor_list, tensor, found.size())
-    return _done(found.all_gather(tensor_list, tensor), async_op)
+    return _done(found, found.all_gather(tensor_list, tensor), async_op)
 
 
 def all_gather_into_tensor(
@@ -173,7 +221,7 @@ def all_gather_into_tensor(
     if found is None:
         return None
     parts = _parts(output_tensor, input_tensor, found.size())
-    return _done(found.all_gather(parts, input_tensor), async_op)
+    return _done(found, found.all_gather(parts, input_tensor), async_op)
 
 
 def _parts(whole: Tensor, part: Tensor, size: int) -> list[Tensor]:
@@ -200,7 +248,7 @@ def reduce_scatter(
     if found is None:
         return None
     _expect_like("reduce_scatter", input_list, output, found.size())
-    return _done(found.reduce_scatter(output, input_list, op), async_op)
+    return _done(found, found.reduce_scatter(output, input_list, op), async_op)
 
 
 def reduce_scatter_tensor(
@@ -241,7 +289,7 @@ def gather(
         _expect_like("gather", gather_list, tensor, found.size())
     elif gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    return _done(found.gather(gather_list or [], tensor, root), async_op)
+    return _done(found, found.gather(gather_list or [], tensor, root), async_op)
 
 
 def scatter(
@@ -264,7 +312,7 @@ def scatter(
         _expect_like("scatter", scatter_list, tensor, found.size())
     elif scatter_list:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
-    return _done(found.scatter(tensor, scatter_list or [], root), async_op)
+    return _done(found, found.scatter(tensor, scatter_list or [], root), async_op)
 
 
 def all_to_all(
@@ -279,7 +327,7 @@ def all_to_all(
     found = group_of(group, "all_to_all")
     if found is None:
         return None
-    return _done(_exchange(found, output_tensor_list, input_tensor_list), async_op)
+    return _done(found, _exchange(found, output_tensor_list, input_tensor_list), async_op)
 
 
 def _exchange(found: ProcessGroup, outputs: list[Tensor], inputs: list[Tensor]) -> Work:
@@ -307,7 +355,7 @@ def all_to_all_single(
         list(whole.split(sizes or whole.shape[0] // found.size()))
         for whole, sizes in ((output, output_split_sizes), (input, input_split_sizes))
     ]
-    return _done(_exchange(found, outputs, inputs), async_op)
+    return _done(found, _exchange(found, outputs, inputs), async_op)
 
 
 def barrier(

@@ -52,6 +52,7 @@ __all__ = [
 
 #: The first group that was made is the whole world.
 _groups: list[ProcessGroup] = []
+_pg_map = _groups  # where Lightning looks whether a group is there
 #: The names of the groups so far, also of those that this process is no member of.
 _names: list[str] = []
 #: How many groups of some ranks there were so far that only these ranks know of.
@@ -219,6 +220,11 @@ def _world() -> ProcessGroup:
 
 def _get_default_group() -> ProcessGroup:
     return _world()
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    """Whether this process is outside of a group that `new_group` gave; Ignite asks."""
+    return group == GroupMember.NON_GROUP_MEMBER
 
 
 def group_of(group: Any, what: str = "") -> ProcessGroup | None:

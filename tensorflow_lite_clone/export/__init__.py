@@ -28,7 +28,6 @@ from typing import Any
 
 from tensorflow_lite_clone.export import _decompose, exported_program, graph_signature  # noqa: F401
 from tensorflow_lite_clone.export._archive import load, save
-from tensorflow_lite_clone.export._codec import named_containers
 from tensorflow_lite_clone.export._decompositions import CustomDecompTable
 from tensorflow_lite_clone.export._errors import UserError
 from tensorflow_lite_clone.export._trace import traced_program
@@ -144,6 +143,5 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
         given, missing = context
         return cls(**dict(zip(given, children)), **dict.fromkeys(missing))
 
-    register_pytree_node(cls, flatten, unflatten_fields)
     name = serialized_type_name or f"{cls.__module__}.{cls.__qualname__}"
-    named_containers[name] = cls
+    register_pytree_node(cls, flatten, unflatten_fields, serialized_type_name=name)

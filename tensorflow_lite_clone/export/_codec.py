@@ -72,8 +72,6 @@ _CONTAINERS: dict[str, Any] = {
     "tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict, "deque": deque,
     "defaultdict": defaultdict,
 } | {f"return_types.{name}": kind for name, kind in names_of("return_types").items()}  # fmt: skip
-#: Classes of a program that are containers: name in files -> class; see `register_dataclass`.
-named_containers: dict[str, type] = {}
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -104,26 +102,35 @@ def _tree_parts(spec: Any) -> list[Any]:
     if spec.type is namedtuple:
         cls = spec.context
         return ["namedtuple", [cls.__module__, cls.__qualname__, *cls._fields], spec.children()]
-    names = {each: name for name, each in (_CONTAINERS | named_containers).items()}
-    if spec.type not in names:
+    names = {each: name for name, each in _CONTAINERS.items()}
+    written = _pytree.SUPPORTED_SERIALIZED_TYPES[spec.type]
+    name = names.get(spec.type, written.serialized_type_name)
+    if name is None:
         raise ValueError(
             f"torch.export.save: no name in files is known for {spec.type}; register the class "
             "with torch.export.register_dataclass(cls, serialized_type_name=...)"
         )
-    context = spec.context if spec.type is not defaultdict else [None, spec.context[1]]
-    return [names[spec.type], context, spec.children()]
+    context = spec.context
+    if spec.type is defaultdict:
+        context = [None, context[1]]
+    elif written.to_dumpable_context is not None:
+        context = written.to_dumpable_context(context)
+    return [name, context, spec.children()]
 
 
 def _tree(parts: Any) -> _pytree.TreeSpec:
     name, context, children = parts
     if name == "namedtuple":
         return _pytree.TreeSpec(namedtuple, _named_tuple(*context), children)
-    kind = _CONTAINERS.get(name) or named_containers.get(name)
+    kind = _CONTAINERS.get(name) or _pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
     if kind is None:
         raise RuntimeError(
             f"torch.export.load: the arguments have a container named {name!r}; register its class "
             "with torch.export.register_dataclass before loading"
         )
+    read = _pytree.SUPPORTED_SERIALIZED_TYPES[kind].from_dumpable_context
+    if read is not None and kind is not defaultdict:
+        context = read(context)
     return _pytree.TreeSpec(kind, context, children)
 
 

@@ -26,6 +26,7 @@ from tensorflow_lite_clone.ops.compat import (  # noqa: F401
     native_losses,
     native_norms,
     other_layouts,
+    private_forms,
     symbols,
     typed,
     typed_storage,

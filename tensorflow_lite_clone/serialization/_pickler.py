@@ -25,7 +25,7 @@ from tensorflow_lite_clone.serialization._storages import Collected, Reference
 from tensorflow_lite_clone.sparse.base import SparseBase
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.tensor import Tensor
-from tensorflow_lite_clone.tensor.parameter import Parameter
+from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
 from tensorflow_lite_clone.tensor.uninitialized import is_lazy
 
 _STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which subclasses hide behind properties
@@ -139,6 +139,9 @@ def reduced(tensor: Tensor, storages: Collected) -> tuple:
         if plain is not tensor:
             plain.requires_grad_(tensor.requires_grad)
         make, values = _over_storage(plain, storages)
+    if type(tensor) is Buffer:  # in PyTorch a tensor with a mark
+        marked = {**state, "_is_buffer": True}
+        return _rebuild.rebuild_from_type, (make, Tensor, values, marked)
     if type(tensor) is Tensor and not state:
         return make, values
     return _rebuild.rebuild_from_type, (make, type(tensor), values, _divided(tensor, state))

@@ -26,7 +26,7 @@ from tensorflow_lite_clone.sparse.compressed import CompressedTensor
 from tensorflow_lite_clone.sparse.tensor import SparseTensor
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
-from tensorflow_lite_clone.tensor.parameter import Parameter
+from tensorflow_lite_clone.tensor.parameter import Buffer, Parameter
 
 #: Storages whose bytes stand behind the pickle -> what is to be done when they have been read.
 unfilled: WeakKeyDictionary[Storage, list[Callable[[], None]]] = WeakKeyDictionary()
@@ -311,6 +311,8 @@ def rebuild_from_type(make: Any, cls: type, arguments: tuple, state: Any) -> Any
         return tensor
     if not isinstance(tensor, Tensor) or not isinstance(cls, type) or not issubclass(cls, Tensor):
         raise TypeError("expected a tensor and a class of tensors")
+    if cls is Tensor and isinstance(state, dict) and state.pop("_is_buffer", False):
+        cls = Buffer
     if not isinstance(tensor, cls):
         requires_grad, tensor = tensor.requires_grad, tensor.detach().as_subclass(cls)
         tensor.requires_grad_(requires_grad)

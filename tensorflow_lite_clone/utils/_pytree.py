@@ -6,6 +6,8 @@ classes given to `register_pytree_node` are nodes; everything else, None include
 
 from __future__ import annotations
 
+import importlib
+import json
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -32,6 +34,21 @@ class MappingKey(NamedTuple):
     key: Any
 
 
+class SequenceKey(NamedTuple):
+    """The place of a child among others in order."""
+
+    idx: int
+
+
+class _SerializeNodeDef(NamedTuple):
+    """How a kind of container is called in files, and how its contexts are written and read."""
+
+    type: Any
+    serialized_type_name: str | None
+    to_dumpable_context: Callable[[Any], Any] | None
+    from_dumpable_context: Callable[[Any], Any] | None
+
+
 def _dict_flatten(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
 
@@ -49,8 +66,25 @@ def _to_defaultdict(values: Iterable, context: Any) -> Any:
     return defaultdict(context[0], zip(context[1], values, strict=True))
 
 
+def _dumpable_defaultdict(context: Any) -> dict[str, Any]:
+    factory, keys = context
+    return {
+        "default_factory_module": factory.__module__,
+        "default_factory_name": factory.__qualname__,
+        "dict_context": keys,
+    }
+
+
+def _loaded_defaultdict(context: dict[str, Any]) -> list:
+    module = importlib.import_module(context["default_factory_module"])
+    return [getattr(module, context["default_factory_name"]), context["dict_context"]]
+
+
 #: Container type -> how it is taken apart; named tuples stand under `namedtuple`.
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+#: Container type -> how it is written to files, and the types by their names there.
+SUPPORTED_SERIALIZED_TYPES: dict[Any, _SerializeNodeDef] = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
 
 
 def register_pytree_node(
@@ -65,12 +99,18 @@ def register_pytree_node(
 ) -> None:
     """Make instances of `cls` nodes: ``flatten_fn(x)`` gives children and a context.
 
-    ``unflatten_fn(children, context)`` puts them together. The other arguments are for writing
-    trees to files and are accepted only. Raises ValueError for a class that is registered.
+    ``unflatten_fn(children, context)`` puts them together. `treespec_dumps` writes the class as
+    `serialized_type_name`, and contexts as JSON of what the functions between make of them. Raises
+    ValueError for a class that is registered.
     """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(
+        cls, serialized_type_name, to_dumpable_context, from_dumpable_context
+    )
+    if serialized_type_name is not None:
+        SERIALIZED_TYPE_TO_PYTHON_TYPE[serialized_type_name] = cls
 
 
 #: Older names, under which other packages use them.
@@ -86,12 +126,28 @@ for _type, _flatten, _unflatten in (
     (list, lambda x: (list(x), None), lambda values, context: list(values)),
     (dict, _dict_flatten, _dict_unflatten),
     (OrderedDict, _dict_flatten, lambda values, keys: OrderedDict(zip(keys, values, strict=True))),
-    (defaultdict, _from_defaultdict, _to_defaultdict),
     (deque, lambda x: (list(x), x.maxlen), lambda values, length: deque(values, length)),
-    (namedtuple, lambda x: (list(x), type(x)), lambda values, kind: kind(*values)),
-    (Size, lambda x: (list(x), None), lambda values, context: tuple(values)),
 ):
-    register_pytree_node(_type, _flatten, _unflatten)  # type: ignore[arg-type]
+    register_pytree_node(
+        _type,
+        _flatten,  # type: ignore[arg-type]
+        _unflatten,
+        serialized_type_name=f"{_type.__module__}.{_type.__name__}",
+    )
+register_pytree_node(
+    defaultdict,
+    _from_defaultdict,
+    _to_defaultdict,
+    serialized_type_name="collections.defaultdict",
+    to_dumpable_context=_dumpable_defaultdict,
+    from_dumpable_context=_loaded_defaultdict,
+)
+register_pytree_node(
+    namedtuple,  # type: ignore[arg-type]
+    lambda x: (list(x), type(x)),
+    lambda values, kind: kind(*values),
+)
+register_pytree_node(Size, lambda x: (list(x), None), lambda values, context: tuple(values))
 for _type in names_of("return_types").values():
     register_pytree_node(_type, lambda x: (list(x), None), lambda values, _, t=_type: t(values))  # type: ignore[misc]
 
@@ -123,6 +179,11 @@ class TreeSpec:
     def children(self) -> list[TreeSpec]:
         """The specs of the root's children."""
         return list(self._children)
+
+    @property
+    def children_specs(self) -> list[TreeSpec]:
+        """The older form of `children`; transformers' exporters read it."""
+        return self._children
 
     def child(self, index: int) -> TreeSpec:
         """The spec of one child."""
@@ -314,6 +375,69 @@ class _Star:
 def treespec_pprint(treespec: TreeSpec) -> str:
     """The shape as the containers would print, with ``*`` for leaves."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A spec as JSON, which `treespec_loads` reads: a leaf has no type.
+
+    Raises TypeError for what is no spec or has a context that JSON cannot write, ValueError for
+    another `protocol` than 1, NotImplementedError for classes that were registered without a name.
+    """
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(
+            "Expected `treespec` to be an instance of PyTreeSpec but got item of type "
+            f"{type(treespec)}."
+        )
+    _expect_protocol(1 if protocol is None else protocol)
+    return json.dumps((1, _dumped(treespec)))
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The spec that `treespec_dumps` wrote.
+
+    Raises ValueError for another version, NotImplementedError for classes that are not registered.
+    """
+    protocol, schema = json.loads(serialized)
+    _expect_protocol(protocol)
+    return _loaded(schema)
+
+
+def _expect_protocol(protocol: int) -> None:
+    if protocol != 1:
+        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+
+
+def _dumped(spec: TreeSpec) -> dict[str, Any]:
+    if spec.type is None:
+        return {"type": None, "context": None, "children_spec": []}
+    _, name, to_dumpable, _ = SUPPORTED_SERIALIZED_TYPES[spec.type]
+    if name is None:
+        raise NotImplementedError(
+            f"No registered serialization name for {spec.type} found. Please update your "
+            "_register_pytree_node call with a `serialized_type_name` kwarg."
+        )
+    if to_dumpable is not None:
+        context = to_dumpable(spec.context)
+    else:
+        try:
+            context = json.dumps(spec.context)
+        except TypeError as error:
+            raise TypeError(
+                "Unable to serialize context. Please make the context json dump-able, or register "
+                "a custom serializer using _register_pytree_node."
+            ) from error
+    return {"type": name, "context": context, "children_spec": [*map(_dumped, spec._children)]}
+
+
+def _loaded(schema: dict[str, Any]) -> TreeSpec:
+    name, context = schema["type"], schema["context"]
+    if name is None:
+        return LeafSpec()
+    if name not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
+        raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
+    kind = SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
+    from_dumpable = SUPPORTED_SERIALIZED_TYPES[kind].from_dumpable_context or json.loads
+    return TreeSpec(kind, from_dumpable(context), [*map(_loaded, schema["children_spec"])])
 
 
 def broadcast_to_and_flatten(

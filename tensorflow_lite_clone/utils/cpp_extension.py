@@ -41,7 +41,7 @@ def _cuda_home() -> str | None:
 
 
 CUDA_HOME = _cuda_home()
-ROCM_HOME = None
+ROCM_HOME = HIP_HOME = None
 IS_HIP_EXTENSION = False
 
 

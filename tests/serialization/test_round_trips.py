@@ -219,3 +219,13 @@ def test_standard_pickles_stay():
     x = pickle.loads(pickle.dumps(tlc.ones(2)))
     assert b"_rebuild_tensor_v2" not in pickle.dumps(x)
     assert x.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("libraries", [(tlc, torch), (torch, tlc), (tlc, tlc)])
+def test_buffers(libraries, persistent):
+    writer, reader = libraries
+    buffer = writer.nn.Buffer(writer.ones(2), persistent=persistent)
+    result = loaded(reader, written(writer, buffer))
+    assert isinstance(result, reader.nn.Buffer) and result.persistent is persistent
+    assert result.tolist() == [1, 1]

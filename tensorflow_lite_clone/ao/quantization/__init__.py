@@ -27,6 +27,9 @@ from tensorflow_lite_clone.ao.quantization.quantization_mappings import (
     get_default_dynamic_quant_module_mappings,
 )
 from tensorflow_lite_clone.ao.quantization.quantize import quantize_dynamic
+from tensorflow_lite_clone.core.compat_path import mount_compat
+
+mount_compat(__path__, __name__)
 
 __all__ = [
     "MinMaxObserver",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.mode import no_grad
 from tensorflow_lite_clone.distributed.fsdp._group import Managed
 from tensorflow_lite_clone.distributed.fsdp._schedule import state_of
 from tensorflow_lite_clone.distributed.fsdp._shards import Cut, Sharded, rows_of
+from tensorflow_lite_clone.distributed.fsdp.api import OptimStateKeyType
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -115,6 +117,32 @@ def optimizer_rows(names: dict[int, str], optimizer: Any, given: dict[str, Any])
         kept = by_name.get(first[0], {}) if first else {}
         groups.append({**group, **kept, "params": numbers})
     return {"state": state, "param_groups": groups}
+
+
+def rekeyed(
+    names: dict[int, str], given: dict[str, Any], kind: OptimStateKeyType, parameters: Iterable[Any]
+) -> dict[str, Any]:
+    """An optimizer's state whose parameters have names in place of their numbers, or numbers.
+
+    Raises ValueError for a state that has both.
+    """
+    wanted = str if kind is OptimStateKeyType.PARAM_NAME else int
+    kinds = {type(key) for key in given["state"]}
+    if len(kinds) > 1:
+        raise ValueError(f"Invalid parameter keys: {given['state'].keys()}")
+    if kinds <= {wanted}:
+        return given
+    numbered = {number: names[id(parameter)] for number, parameter in enumerate(parameters)}
+    new: dict[Any, Any] = dict(numbered)
+    if wanted is int:
+        new = {name: number for number, name in numbered.items()}
+    return {
+        "state": {new[key]: entry for key, entry in given["state"].items()},
+        "param_groups": [
+            {**copy.deepcopy(group), "params": sorted([new[key] for key in group["params"]])}
+            for group in given["param_groups"]
+        ],
+    }
 
 
 def whole_state_dict(module: Module) -> dict[str, Tensor]:

@@ -23,6 +23,7 @@ from tensorflow_lite_clone.distributed.fsdp._state_dicts import (
     members_below,
     optimizer_rows,
     optimizer_state,
+    rekeyed,
     write_back,
 )
 from tensorflow_lite_clone.distributed.fsdp.api import (
@@ -357,6 +358,20 @@ class FullyShardedDataParallel(Module):
     ) -> dict[str, Any]:
         """The optimizer's state in whole tensors on the CPU; elsewhere empty with `rank0_only`."""
         return optimizer_state(_names(model), optim, True, True, not (rank0_only and _rank(model)))
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Module,
+        optim_input: Any = None,
+        optim: Optimizer | None = None,
+    ) -> dict[str, Any]:
+        """An optimizer's state with its parameters by name, or by number, as it is said."""
+        found = list((optim.param_groups if optim else optim_input) or model.parameters())
+        if isinstance(found[0], dict):
+            found = [parameter for group in found for parameter in group["params"]]
+        return rekeyed(_names(model), optim_state_dict, optim_state_key_type, found)
 
     @staticmethod
     def shard_full_optim_state_dict(

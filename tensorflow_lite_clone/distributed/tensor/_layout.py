@@ -14,6 +14,7 @@ from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Placement,
     Replicate,
     Shard,
+    piece,
 )
 
 Placements = tuple[Placement, ...]
@@ -97,13 +98,6 @@ def normalized(placements: Sequence[Any] | None, mesh: DeviceMesh, ndim: int) ->
             "operation."
         )
     return tuple(found)
-
-
-def piece(size: int, parts: int, index: int) -> tuple[int, int]:
-    """Where the slice `index` of `parts` begins and how long it is, as `torch.chunk` cuts."""
-    length = -(-size // parts)
-    start = min(index * length, size)
-    return start, min(length, size - start)
 
 
 def own_part(

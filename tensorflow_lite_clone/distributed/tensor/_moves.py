@@ -24,7 +24,6 @@ from tensorflow_lite_clone.distributed.distributed_c10d import ReduceOp
 from tensorflow_lite_clone.distributed.tensor._layout import (
     Layout,
     Placements,
-    piece,
     place_in,
     resting,
 )
@@ -33,6 +32,7 @@ from tensorflow_lite_clone.distributed.tensor.placement_types import (
     Placement,
     Replicate,
     Shard,
+    piece,
 )
 from tensorflow_lite_clone.ops.shape.join import cat, stack
 from tensorflow_lite_clone.ops.shape.memory import contiguous_format

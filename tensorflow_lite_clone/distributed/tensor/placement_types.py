@@ -7,6 +7,13 @@ from dataclasses import dataclass
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
+def piece(size: int, parts: int, index: int) -> tuple[int, int]:
+    """Where the slice `index` of `parts` begins and how long it is, as `torch.chunk` cuts."""
+    length = -(-size // parts)
+    start = min(index * length, size)
+    return start, min(length, size - start)
+
+
 class Placement:
     """What all placements have in common."""
 
@@ -28,6 +35,14 @@ class Shard(Placement):
     """A slice along `dim` on each device, as `torch.chunk` cuts; the last ones may be empty."""
 
     dim: int
+
+    @staticmethod
+    def local_shard_size_and_offset(
+        curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        """How long the slice `rank` of `num_chunks` is, and where it begins."""
+        start, length = piece(curr_local_size, num_chunks, rank)
+        return length, start
 
     def __str__(self) -> str:
         return f"S({self.dim})"

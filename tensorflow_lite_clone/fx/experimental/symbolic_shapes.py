@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["ConstraintViolationError", "GuardOnDataDependentSymNode"]
+from typing import Any
+
+__all__ = [
+    "ConstraintViolationError",
+    "GuardOnDataDependentSymNode",
+    "guard_or_false",
+    "guard_or_true",
+]
 
 
 class ConstraintViolationError(RuntimeError):
@@ -11,3 +18,19 @@ class ConstraintViolationError(RuntimeError):
 
 class GuardOnDataDependentSymNode(RuntimeError):  # noqa: N818  PyTorch's name
     """Control flow, or a size, that depends on the values of a tensor."""
+
+
+def guard_or_false(a: Any) -> bool:
+    """Whether a condition on sizes holds; False where that depends on values of tensors."""
+    try:
+        return bool(a)
+    except GuardOnDataDependentSymNode:
+        return False
+
+
+def guard_or_true(a: Any) -> bool:
+    """Whether a condition on sizes holds; True where that depends on values of tensors."""
+    try:
+        return bool(a)
+    except GuardOnDataDependentSymNode:
+        return True

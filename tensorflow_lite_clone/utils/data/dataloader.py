@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 T_co = TypeVar("T_co", covariant=True)
+_collate_fn_t = Callable[[list[Any]], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 # What an initialized loader does not let change, since its samplers are made of them.
 FIXED = frozenset(

@@ -1,0 +1,1 @@
+"""Mounted in `ao`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""Mounted in `ao.quantization`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""``torch.ao.quantization.fx``: graphs with quantized numbers, of which an operation is here."""

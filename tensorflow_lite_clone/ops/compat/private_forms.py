@@ -1,0 +1,92 @@
+"""Private functions of ``torch`` that packages call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tensorflow_lite_clone.core import dtypes
+from tensorflow_lite_clone.core.dtypes import DType, int8, int32, int64, uint8
+from tensorflow_lite_clone.core.public import public
+from tensorflow_lite_clone.ops.create.constructors import tensor
+from tensorflow_lite_clone.ops.linalg.grouped_products import grouped_mm
+from tensorflow_lite_clone.ops.linalg.matmul import plain_matmul
+from tensorflow_lite_clone.ops.pointwise._operands import cast
+from tensorflow_lite_clone.ops.reduce.reductions import all as all_true
+from tensorflow_lite_clone.ops.reduce.reductions import any as any_true
+from tensorflow_lite_clone.tensor import Tensor
+
+
+@public("torch", names=("_shape_as_tensor",))
+def _shape_as_tensor(self: Tensor) -> Tensor:
+    """The shape as an int64 tensor (ndim,) on the CPU. Kornia and ultralytics call it."""
+    return tensor(list(self.shape), dtype=int64, device="cpu")
+
+
+def _casting(dtype: DType) -> Callable[..., Tensor]:
+    def cast_to(input: Tensor, non_blocking: bool = False) -> Tensor:
+        return cast(input, dtype)
+
+    cast_to.__name__ = f"_cast_{dtype.short_name}"
+    cast_to.__doc__ = f"The tensor in {dtype}; normflows has one of them."
+    return cast_to
+
+
+for _name in "uint8 int8 float64 float32 float16 int32 int64 int16".split():
+    _function = _casting(getattr(dtypes, _name))
+    public("torch", names=(_function.__name__,))(_function)
+
+
+@public("torch", names=("_int_mm",))
+def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """The product of matrices (m, k) and (k, n) of int8 in int32. bitsandbytes calls it.
+
+    Raises RuntimeError for other dtypes, dimensions, and sizes that do not fit.
+    """
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.ndim != 2:
+            raise RuntimeError(f"Expected {name} to be of dimension 2 but got {matrix.ndim}")
+        if matrix.dtype not in (int8, uint8):
+            raise RuntimeError(
+                f"Expected {name} dtype to be int8 or uint8 but got {matrix.dtype.name}"
+            )
+    if self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(
+            f"self.size(1) needs to match mat2.size(0) but got {self.shape[1]} and {mat2.shape[0]}"
+        )
+    return plain_matmul(cast(self, int32), cast(mat2, int32))
+
+
+@public("torch", names=("_softmax_backward_data",))
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
+) -> Tensor:
+    """``output * (grad_output - sum(output * grad_output))``, in the dtype of softmax's input.
+
+    Softmax functions of transformers' own (DeBERTa, SEW-D) call it in their backward pass.
+    """
+    products = output * grad_output
+    return cast(products - output * products.sum(dim, keepdim=True), input_dtype)
+
+
+@public("torch", names=("_is_all_true",))
+def _is_all_true(self: Tensor) -> Tensor:
+    """Whether all elements of a bool tensor are true, as a tensor ()."""
+    return all_true(self)
+
+
+@public("torch", names=("_is_any_true",))
+def _is_any_true(self: Tensor) -> Tensor:
+    """Whether an element of a bool tensor is true, as a tensor ()."""
+    return any_true(self)
+
+
+@public("torch", names=("_grouped_mm",))
+def _grouped_mm(
+    self: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DType | None = None,
+) -> Tensor:
+    """The older name of `nn.functional.grouped_mm`."""
+    return grouped_mm(self, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
