@@ -50,10 +50,13 @@ from tensorflow_lite_clone.distributed.work import ReduceOp as reduce_op
 from tensorflow_lite_clone.distributed.work import Work
 
 # PyTorch has all of them in one module.
-for _function in (_all_gather_base, _coalescing_manager, _reduce_scatter_base):
-    setattr(distributed_c10d, _function.__name__, _function)
-for _module in (collectives, objects, point_to_point):
-    for _name in _module.__all__:
+_PRIVATE = "_CoalescingManager", "_all_gather_base", "_coalescing_manager", "_reduce_scatter_base"
+for _module, _names in (
+    (collectives, (*collectives.__all__, *_PRIVATE)),
+    (objects, objects.__all__),
+    (point_to_point, point_to_point.__all__),
+):
+    for _name in _names:
         setattr(distributed_c10d, _name, getattr(_module, _name))
 
 mount_compat(__path__, __name__)  # noqa: F405

@@ -26,6 +26,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from tensorflow_lite_clone.core.compat_path import mount_compat
 from tensorflow_lite_clone.export import _decompose, exported_program, graph_signature  # noqa: F401
 from tensorflow_lite_clone.export._archive import load, save
 from tensorflow_lite_clone.export._decompositions import CustomDecompTable
@@ -55,6 +56,8 @@ from tensorflow_lite_clone.export.unflatten import (
 )
 from tensorflow_lite_clone.nn.modules.module import Module
 from tensorflow_lite_clone.utils._pytree import register_pytree_node
+
+mount_compat(__path__, __name__)
 
 __all__ = [
     "AdditionalInputs",

@@ -45,14 +45,16 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     for name, matrix in (("self", self), ("mat2", mat2)):
         if matrix.ndim != 2:
             raise RuntimeError(f"Expected {name} to be of dimension 2 but got {matrix.ndim}")
-        if matrix.dtype not in (int8, uint8):
-            raise RuntimeError(
-                f"Expected {name} dtype to be int8 or uint8 but got {matrix.dtype.name}"
-            )
     if self.shape[1] != mat2.shape[0]:
         raise RuntimeError(
             f"self.size(1) needs to match mat2.size(0) but got {self.shape[1]} and {mat2.shape[0]}"
         )
+    for name, matrix in (("self", self), ("mat2", mat2)):
+        if matrix.dtype not in (int8, uint8):
+            raise RuntimeError(
+                f"Expected {name} dtype to be int8 or uint8 but got "
+                f"{matrix.dtype.short_name.lower()}"
+            )
     return plain_matmul(cast(self, int32), cast(mat2, int32))
 
 

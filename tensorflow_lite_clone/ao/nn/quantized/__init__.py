@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from tensorflow_lite_clone.ao.nn.quantized import dynamic, modules
+from tensorflow_lite_clone.ao.nn.quantized.modules import FloatFunctional
 
-__all__ = ["dynamic", "modules"]
+__all__ = ["FloatFunctional", "dynamic", "modules"]

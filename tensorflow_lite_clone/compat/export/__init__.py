@@ -1,0 +1,1 @@
+"""Mounted in `export`, as `compat` says."""

@@ -1,0 +1,1 @@
+"""``torch.utils._sympy``: ranges of sizes, which transformers' exporters read."""
