@@ -458,9 +458,7 @@ def test_files_of_torch_save_and_back(tmp_path):
     assert same(torch.load(tmp_path / "again.pt"), {**state, "model": dict(state["model"])})
 
 
-@pytest.mark.parametrize(
-    "keys", [None, {"model"}, {"list", "column"}, {"deep.er", "model.0.bias"}]
-)
+@pytest.mark.parametrize("keys", [None, {"model"}, {"list", "column"}, {"deep.er", "model.0.bias"}])
 def test_a_part_of_a_checkpoint_read_into_nothing(keys, tmp_path):
     save(nested(tlc), tmp_path)
     found = {}

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch as pytorch
+from torch.distributed import fsdp as pytorch_fsdp
 
 import tensorflow_lite_clone as torch
 import tensorflow_lite_clone.distributed as dist
+import tensorflow_lite_clone.distributed.checkpoint as dcp
 from tensorflow_lite_clone import nn
 from tensorflow_lite_clone.distributed.fsdp import (
     CPUOffload,
@@ -153,7 +156,7 @@ def test_no_sync_adds_up():
 # -- state ----------------------------------------------------------------------------------------
 
 
-def states(rank, size, saved):
+def states(rank, size, saved, folder):
     net = FSDP(model(seed=4), auto_wrap_policy=BLOCKS)
     optimizer = torch.optim.AdamW(net.parameters(), 1e-2)
     if saved is not None:
@@ -178,6 +181,14 @@ def states(rank, size, saved):
         assert again.param_groups[0]["lr"] == 1e-2
         for mine, theirs in zip(optimizer.state.values(), again.state.values(), strict=True):
             torch.testing.assert_close(mine["exp_avg"], theirs["exp_avg"], rtol=0, atol=0)
+        dcp.save({"model": rows, "moments": moments}, checkpoint_id=folder)
+        reader = dcp.FileSystemReader(folder)
+        read = dcp.optimizer.load_sharded_optimizer_state_dict(rows, "moments", reader)
+        assert list(read) == ["moments"]
+        third = torch.optim.AdamW(net.parameters(), 1.0)
+        FSDP.optim_state_dict_to_load(net, third, read["moments"], load_directly=True)
+        for mine, theirs in zip(optimizer.state.values(), third.state.values(), strict=True):
+            torch.testing.assert_close(mine["exp_avg"], theirs["exp_avg"], rtol=0, atol=0)
     with FSDP.state_dict_type(net, StateDictType.LOCAL_STATE_DICT):
         assert net.state_dict()["head.weight"].shape == other.head.weight.shape
         assert not isinstance(net.state_dict()["head.weight"], Sharded)
@@ -197,11 +208,11 @@ def states(rank, size, saved):
     return numbers(state), moments
 
 
-def test_states_go_to_other_numbers_of_processes():
+def test_states_go_to_other_numbers_of_processes(tmp_path):
     net = model(seed=4)
     optimizer = torch.optim.AdamW(net.parameters(), 1e-2)
     train(net, steps=3, optimizer=optimizer)
-    parameters, moments = world_here(2).run(states, None)[0]
+    parameters, moments = world_here(2).run(states, None, tmp_path)[0]
     names = [name for name, _ in net.named_parameters()]
     assert list(moments["state"]) == moments["param_groups"][0]["params"] == names
     for name, entry in zip(names, optimizer.state.values(), strict=True):
@@ -209,7 +220,7 @@ def test_states_go_to_other_numbers_of_processes():
             found = moments["state"][name][key]
             np.testing.assert_allclose(found, value.cpu().numpy(), atol=1e-10)
     train(net, steps=3, first=3, optimizer=optimizer)
-    found = world_here(4).run(states, (parameters, moments))[0][0]
+    found = world_here(4).run(states, (parameters, moments), tmp_path)[0][0]
     for name, value in numbers(net.state_dict()).items():
         np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=name)
 
@@ -344,3 +355,29 @@ def scaled(rank, size):
 def test_a_step_is_left_out_where_one_rank_overflows():
     # the scale doubles after the good step, and halves after the bad one
     assert world_here(2).run(scaled) == [([0.0] * 4, 4.0)] * 2
+
+
+@pytest.mark.filterwarnings("ignore:The `optim_input` argument:FutureWarning")
+def test_states_of_optimizers_by_name_and_by_number():
+    def script(lib, wrapper):
+        net = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.Linear(3, 1))
+        optimizer = lib.optim.SGD([{"params": net[1].parameters()}, {"params": [net[0].weight]}], 1)
+        numbered = {
+            "state": {number: {"step": number} for number in range(3)},
+            "param_groups": [{"params": [0, 1], "lr": 1}, {"params": [2], "lr": 2}],
+        }
+        by_name, by_number = wrapper.OptimStateKeyType
+        rekeyed = wrapper.FullyShardedDataParallel.rekey_optim_state_dict
+        named = rekeyed(numbered, by_name, net, optim=optimizer)
+        assert rekeyed(named, by_name, net, optim=optimizer) is named
+        with pytest.raises(ValueError, match="Invalid parameter keys"):
+            rekeyed({"state": {1: {}, "x": {}}, "param_groups": []}, by_name, net, optim=optimizer)
+        groups = [{"params": list(net.parameters())}]
+        return (
+            named,
+            rekeyed(named, by_number, net, optim=optimizer),
+            rekeyed(numbered, by_name, net),
+            rekeyed(numbered, by_name, net, optim_input=groups),
+        )
+
+    assert script(torch, torch.distributed.fsdp) == script(pytorch, pytorch_fsdp)

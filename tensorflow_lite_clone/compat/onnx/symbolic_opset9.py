@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tensorflow_lite_clone.onnx.symbolic_helper import refused
+from .symbolic_helper import refused
 
 gelu, masked_fill, softmax = map(refused, ("gelu", "masked_fill", "softmax"))

@@ -8,6 +8,7 @@ from tensorflow_lite_clone.distributed.checkpoint import (
     filesystem,
     format_utils,
     metadata,
+    optimizer,
     planner,
     planner_helpers,
     staging,
@@ -36,6 +37,9 @@ from tensorflow_lite_clone.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
     Metadata,
     TensorStorageMetadata,
+)
+from tensorflow_lite_clone.distributed.checkpoint.optimizer import (
+    load_sharded_optimizer_state_dict,
 )
 from tensorflow_lite_clone.distributed.checkpoint.planner import (
     LoadPlan,
@@ -79,8 +83,10 @@ __all__ = [
     "filesystem",
     "format_utils",
     "load",
+    "load_sharded_optimizer_state_dict",
     "load_state_dict",
     "metadata",
+    "optimizer",
     "planner",
     "planner_helpers",
     "save",

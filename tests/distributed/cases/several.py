@@ -10,6 +10,7 @@ import pytest
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as d
 from tensorflow_lite_clone.distributed import ReduceOp
+from tensorflow_lite_clone.distributed.utils import _sync_module_states
 from tests.distributed.cases.table import everyone, expect, given, like, plain, reduced
 
 # Several at a time.
@@ -49,6 +50,37 @@ def many_under_way(rank: int, size: int) -> None:
     for i, x in enumerate(xs):
         parts = everyone(size, shape=(i + 1,), seed=i)
         expect(x, reduced(parts, ReduceOp.SUM) if i < 10 else parts[1])
+
+
+@plain
+def coalesced(rank: int, size: int) -> None:
+    manager = d.distributed_c10d._coalescing_manager
+    xs = [given(rank, seed=seed) for seed in range(4)]
+    with manager():
+        assert [d.all_reduce(x) for x in xs[:2]] == [None, None]
+    with manager(async_ops=True) as works:
+        for x in xs[2:]:
+            assert d.all_reduce(x, async_op=True) is not None
+        with pytest.raises(ValueError, match="start of coalescing"), manager():
+            pass
+    works.wait()
+    for seed, x in enumerate(xs):
+        expect(x, reduced(everyone(size, seed=seed), ReduceOp.SUM))
+
+
+@plain
+def states_of_modules(rank: int, size: int) -> None:
+    module = tlc.nn.BatchNorm1d(3)
+    module.weight.data.fill_(rank)
+    module.bias.data.fill_(rank)
+    module.running_mean.fill_(rank)
+    group, skipped = d.distributed_c10d._get_default_group(), ["bias"]
+    _sync_module_states(module, group, 1 << 20, 1, skipped)
+    assert module.weight.tolist() == module.running_mean.tolist() == [1, 1, 1]
+    assert module.bias.tolist() == [rank] * 3
+    module.running_mean.fill_(rank)
+    _sync_module_states(module, group, 1 << 20, 0, (), broadcast_buffers=False)
+    assert module.bias.tolist() == [0, 0, 0] and module.running_mean.tolist() == [rank] * 3
 
 
 @plain
