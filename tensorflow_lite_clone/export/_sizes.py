@@ -111,7 +111,9 @@ class Sizes:
         for number, lane in enumerate(self.lanes):
             size = 7 + 6 * number + 2 * len(self.unbacked)
             if not least <= size <= bound:
-                size = least + (size if bound == int_oo else size % int(bound - least + 1))
+                if bound != int_oo:  # equal sizes in all lanes would be taken for a number
+                    size = (number + len(self.unbacked)) % int(bound - least + 1)
+                size += least
             lane[name] = size
         expression = Expression.of(name)
         if len(set(self.values(expression))) > 1:

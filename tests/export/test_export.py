@@ -152,6 +152,15 @@ def test_sizes_that_depend_on_values() -> None:
         assert_close(each.module()(x), module(x))
 
 
+@pytest.mark.parametrize("length", range(1, 9))
+def test_counts_of_few_values_are_no_numbers(length: int) -> None:
+    module = of(torch, lambda x: (x.nonzero().shape[0] * x, x[x > 0].numel() + x))
+    program = torch.export.export(module, (torch.ones(length),))
+    x = torch.arange(length).float()
+    counted, added = program.module()(x)
+    assert counted.equal((length - 1) * x) and added.equal(x + length - 1)
+
+
 def test_checks_of_numbers_that_depend_on_values() -> None:
     def function(x: Any, y: Any) -> Any:
         count = x.item()
