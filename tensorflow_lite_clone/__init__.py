@@ -81,7 +81,7 @@ _LAZY = tuple(
     "_C __config__ __future__ _dynamo _functorch _inductor _jit_internal _ops _tensor _utils "
     "accelerator amp ao array_api classes compiler cpu cuda distributed "
     "distributions export fft func functional futures fx hub jit library linalg masked "
-    "multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random "
+    "multiprocessing nn onnx optim overrides profiler quantization quasirandom random "
     "return_types serialization signal sparse special testing types "
     "utils vision viz watch".split()
 )

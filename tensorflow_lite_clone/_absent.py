@@ -30,9 +30,9 @@ _ENTRIES: tuple[tuple[str, str, str], ...] = (
         LEFT_OUT,
         "dtypes that NumPy and ml_dtypes do not have: bits, packed floats, small integers",
         "torch.bit torch.bits* torch.float4* torch.int[1-7] torch.uint[1-7] "
-        "*.chalf torch.*.grad_dtype",
+        "torch.Tensor.chalf torch.*.grad_dtype",
     ),
-    (LEFT_OUT, "nested and padded tensors", "*to_padded_tensor *nested* torch.jagged"),
+    (LEFT_OUT, "nested and padded tensors", "*to_padded_tensor *nested*"),
     (
         LEFT_OUT,
         "parts of PyTorch's own machinery that it does not document",

@@ -389,7 +389,7 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
             f"{type(treespec)}."
         )
     _expect_protocol(1 if protocol is None else protocol)
-    return json.dumps((1, _dumped(treespec)))
+    return json.dumps((1, _schema_of(treespec)))
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
@@ -407,7 +407,7 @@ def _expect_protocol(protocol: int) -> None:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
 
 
-def _dumped(spec: TreeSpec) -> dict[str, Any]:
+def _schema_of(spec: TreeSpec) -> dict[str, Any]:
     if spec.type is None:
         return {"type": None, "context": None, "children_spec": []}
     _, name, to_dumpable, _ = SUPPORTED_SERIALIZED_TYPES[spec.type]
@@ -426,7 +426,7 @@ def _dumped(spec: TreeSpec) -> dict[str, Any]:
                 "Unable to serialize context. Please make the context json dump-able, or register "
                 "a custom serializer using _register_pytree_node."
             ) from error
-    return {"type": name, "context": context, "children_spec": [*map(_dumped, spec._children)]}
+    return {"type": name, "context": context, "children_spec": [*map(_schema_of, spec._children)]}
 
 
 def _loaded(schema: dict[str, Any]) -> TreeSpec:

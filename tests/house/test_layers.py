@@ -149,6 +149,9 @@ BY_STRING: dict[str, dict[str, str]] = {
     "tensorflow_lite_clone.fx._execution": {
         WILDCARD: "what code of a graph imports below torch",
     },
+    "tensorflow_lite_clone.utils._pytree": {
+        WILDCARD: "the module of what makes the missing values of a dictionary, from a file",
+    },
     "tensorflow_lite_clone.dropin.finder": {
         "tensorflow_lite_clone.vision": "stands for torchvision",
         WILDCARD: "what a program imports below torch",

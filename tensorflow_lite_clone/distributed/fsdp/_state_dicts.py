@@ -119,7 +119,7 @@ def optimizer_rows(names: dict[int, str], optimizer: Any, given: dict[str, Any])
     return {"state": state, "param_groups": groups}
 
 
-def rekeyed(
+def with_key_type(
     names: dict[int, str], given: dict[str, Any], kind: OptimStateKeyType, parameters: Iterable[Any]
 ) -> dict[str, Any]:
     """An optimizer's state whose parameters have names in place of their numbers, or numbers.

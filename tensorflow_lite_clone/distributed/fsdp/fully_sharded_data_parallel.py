@@ -23,7 +23,7 @@ from tensorflow_lite_clone.distributed.fsdp._state_dicts import (
     members_below,
     optimizer_rows,
     optimizer_state,
-    rekeyed,
+    with_key_type,
     write_back,
 )
 from tensorflow_lite_clone.distributed.fsdp.api import (
@@ -371,7 +371,7 @@ class FullyShardedDataParallel(Module):
         found = list((optim.param_groups if optim else optim_input) or model.parameters())
         if isinstance(found[0], dict):
             found = [parameter for group in found for parameter in group["params"]]
-        return rekeyed(_names(model), optim_state_dict, optim_state_key_type, found)
+        return with_key_type(_names(model), optim_state_dict, optim_state_key_type, found)
 
     @staticmethod
     def shard_full_optim_state_dict(

@@ -9,8 +9,7 @@ import pytest
 
 import tensorflow_lite_clone as tlc
 from tensorflow_lite_clone import distributed as d
-from tensorflow_lite_clone.distributed import ReduceOp
-from tensorflow_lite_clone.distributed.utils import _sync_module_states
+from tensorflow_lite_clone.distributed import ReduceOp, utils
 from tests.distributed.cases.table import everyone, expect, given, like, plain, reduced
 
 # Several at a time.
@@ -75,11 +74,11 @@ def states_of_modules(rank: int, size: int) -> None:
     module.bias.data.fill_(rank)
     module.running_mean.fill_(rank)
     group, skipped = d.distributed_c10d._get_default_group(), ["bias"]
-    _sync_module_states(module, group, 1 << 20, 1, skipped)
+    utils._sync_module_states(module, group, 1 << 20, 1, skipped)
     assert module.weight.tolist() == module.running_mean.tolist() == [1, 1, 1]
     assert module.bias.tolist() == [rank] * 3
     module.running_mean.fill_(rank)
-    _sync_module_states(module, group, 1 << 20, 0, (), broadcast_buffers=False)
+    utils._sync_module_states(module, group, 1 << 20, 0, (), broadcast_buffers=False)
     assert module.bias.tolist() == [0, 0, 0] and module.running_mean.tolist() == [rank] * 3
 
 
