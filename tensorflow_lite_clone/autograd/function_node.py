@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorflow_lite_clone.autograd.node import (
 from tensorflow_lite_clone.autograd.saved import active as saved_hooks
 from tensorflow_lite_clone.autograd.saved import pack_all
 from tensorflow_lite_clone.autograd.sparse import value_of
+from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -53,6 +55,16 @@ class FunctionCtx:
             return self._saved
         node = self._node()
         return () if node is None else node.unpack()
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """The older name of `saved_tensors`: a DeprecationWarning says so."""
+        warnings.warn(
+            "'saved_variables' is deprecated; use 'saved_tensors'",
+            DeprecationWarning,
+            stacklevel=level_outside(),
+        )
+        return self.saved_tensors
 
     def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """Declare outputs that have no gradient, such as indices."""

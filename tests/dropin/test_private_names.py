@@ -275,3 +275,29 @@ def test_where_a_slice_lies():
         ]
 
     both(script)
+
+
+@pytest.mark.parametrize("index", [0, -1, 2, -3])
+def test_children_by_their_places(index):
+    both(lambda lib: lib.nn.ModuleList([lib.nn.ReLU(), lib.nn.ReLU()])._get_abs_string_index(index))
+
+
+def test_saved_tensors_by_their_older_name():
+    def script(lib):
+        class Square(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * x
+
+            @staticmethod
+            def backward(ctx, g):
+                with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+                    (x,) = ctx.saved_variables
+                return 2 * x * g
+
+        x = lib.tensor([3.0], requires_grad=True)
+        Square.apply(x).sum().backward()
+        return x.grad
+
+    assert both(script) == [6.0]

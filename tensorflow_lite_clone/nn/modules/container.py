@@ -163,6 +163,8 @@ def _require_sequential(other: Any) -> Sequential:
 class ModuleList(_ModuleSequence):
     """A list of modules; it has no forward of its own."""
 
+    _get_abs_string_index = _ModuleSequence._name_at  # Pyro's lists look children up by it
+
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
