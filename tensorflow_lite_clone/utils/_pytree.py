@@ -130,7 +130,7 @@ for _type, _flatten, _unflatten in (
 ):
     register_pytree_node(
         _type,
-        _flatten,  # type: ignore[arg-type]
+        _flatten,
         _unflatten,
         serialized_type_name=f"{_type.__module__}.{_type.__name__}",
     )
