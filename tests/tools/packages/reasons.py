@@ -20,6 +20,9 @@ REASONS: dict[tuple[str, str], str] = {
         "GroupAddRev frees memory by `UntypedStorage.resize_`, which is not here"
     ),
     ("kornia", "Hausdorff losses"): _BOUND,
+    ("pykan", "prune, refine: outputs"): (
+        "least squares of a rank that PyTorch misses, as memory that it does not set says"
+    ),
     ("sentence-transformers", "a cross-encoder: scores and ranks"): _BOUND,
     ("diffusers", "gradients through a step; float64; bfloat16"): (
         "a number that multiplies bfloat16 is rounded to it first; PyTorch keeps it in float32"
