@@ -16,9 +16,6 @@ REASONS: dict[tuple[str, str], str] = {
         "mlflow pickles models by cloudpickle, whose pickler in C asks nobody about storages"
     ),
     ("tensorboard", "the graph of a model has its layers"): "`add_graph` writes nothing",
-    ("torch-geometric", "PNA, GroupAddRev, GPS-like transformers: SGFormer, Polynormer"): (
-        "GroupAddRev frees memory by `UntypedStorage.resize_`, which is not here"
-    ),
     ("kornia", "Hausdorff losses"): _BOUND,
     ("pykan", "prune, refine: outputs"): (
         "least squares of a rank that PyTorch misses, as memory that it does not set says"
