@@ -266,7 +266,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    result = _over(type(self), _deep_copied(self._storage, memo))
+    result = _over(type(self), deep_copied(self._storage, memo))
     memo[id(self)] = result
     if self.requires_grad:
         result.requires_grad_()
@@ -276,7 +276,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     return result
 
 
-def _deep_copied(storage: Storage, memo: dict) -> Storage:
+def deep_copied(storage: Storage, memo: dict) -> Storage:
     """A copy of the whole memory that `storage` shows, made once for all its views, and the same
     view of it."""
     backend = storage.backend

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -113,6 +114,15 @@ class TypedStorage:
     def clone(self) -> TypedStorage:
         """A copy."""
         return TypedStorage(self._line.clone())
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict) -> TypedStorage:
+        memory = copy.deepcopy(self._untyped_storage, memo)
+        return TypedStorage(wrap_storage=memory, dtype=self.dtype)
+
+    def __reduce__(self) -> tuple:
+        return TypedStorage, (self._line,)
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""

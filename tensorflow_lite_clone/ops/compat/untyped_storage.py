@@ -12,6 +12,7 @@ from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, uint8
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.ops.create.interchange import frombuffer
+from tensorflow_lite_clone.ops.properties import deep_copied
 from tensorflow_lite_clone.storage import Storage, bytes_of, bytes_of_memory, resize_memory
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
@@ -105,6 +106,14 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         """A copy."""
         return UntypedStorage(self._line().clone())
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+        return UntypedStorage(new_tensor(deep_copied(self._memory, memo)))
+
+    def __reduce__(self) -> tuple:
+        return UntypedStorage, (self._line(),)
 
     def fill_(self, value: int) -> UntypedStorage:
         """Set every byte."""

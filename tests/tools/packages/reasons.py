@@ -12,9 +12,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("diffusers", "refused: a GPU that is not there"): (
         "the type of the error is BackendUnavailableError, and it says what to install"
     ),
-    ("mlflow-skinny", "a PyTorch model logged and loaded"): (
-        "mlflow pickles models by cloudpickle, whose pickler in C asks nobody about storages"
-    ),
     ("tensorboard", "the graph of a model has its layers"): "`add_graph` writes nothing",
     ("kornia", "Hausdorff losses"): _BOUND,
     ("pykan", "prune, refine: outputs"): (
