@@ -40,7 +40,7 @@ def test_saved_by_a_pickler_in_c(lib: Any) -> None:
     x = lib.arange(6.0)
     layer = lib.nn.Linear(2, 2)
     layer.tied, layer.text = layer.weight, lambda: "a lambda"
-    layer.kinds = [lib.float16, lib.channels_last, lib.device("cpu"), lib.Size([2]), lib.sparse_coo]
+    layer.kinds = [lib.float16, lib.device("cpu"), lib.Size([2]), lib.sparse_coo]
     layer.narrow = lib.nn.Parameter(lib.ones(2, dtype=lib.bfloat16))
     given = {"layer": layer, "x": x, "part": x[2:4], "storage": typed(lib.ones(2))}
     file = io.BytesIO()
