@@ -12,7 +12,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("diffusers", "refused: a GPU that is not there"): (
         "the type of the error is BackendUnavailableError, and it says what to install"
     ),
-    ("tensorboard", "the graph of a model has its layers"): "`add_graph` writes nothing",
     ("kornia", "Hausdorff losses"): _BOUND,
     ("pykan", "prune, refine: outputs"): (
         "least squares of a rank that PyTorch misses, as memory that it does not set says"
