@@ -6,6 +6,7 @@ _BOUND = "functions kept in a class become its methods; PyTorch's are builtins, 
 _LONGER = "the message begins as PyTorch's and says more"
 #: (package, step): the reason.
 REASONS: dict[tuple[str, str], str] = {
+    ("accelerate", "profile"): "events are named by this package's ops: `linear`, no `aten::addmm`",
     ("datasets", "refused: a device that is not there"): (
         "the type of the error is BackendUnavailableError, and it says what to install"
     ),
