@@ -328,7 +328,7 @@ class FreedArray:
     def size(self) -> int:
         return prod(self.shape)
 
-    def over(self, line: Array, backend: Backend) -> Any:
+    def over(self, line: Any, backend: Backend) -> Any:
         """The array over other memory, a line of bytes; itself where that ends before."""
         strides = tuple([stride // self.itemsize for stride in self.strides])
         end = self.offset + extent(self.shape, strides) * self.itemsize
@@ -352,6 +352,14 @@ def bytes_of(storage: Storage) -> Any:
     array, backend = storage.array, storage.backend
     count = bytes_of_memory(storage) // array.dtype.itemsize
     return backend.F.bitcast(backend.F.as_strided(array, (count,), (1,)), backend.native[uint8])
+
+
+def view_of_copy(storage: Storage, copied: Storage) -> Storage:
+    """The view of a copy of a root storage that `storage` is of the root."""
+    backend = storage.backend
+    start = backend.F.address((storage.root or storage).array)
+    array = _freed(storage, start, "").over(bytes_of(copied), backend)
+    return Storage(array, backend, copied)
 
 
 class ReleasableStorage(Storage):

@@ -82,6 +82,10 @@ def test_copies_share_what_was_shared(lib: Any) -> None:
     storage.fill_(0)
     assert whole.tolist() == [0.0] * 6 and part.tolist() == [0.0] * 2 == other.tolist()[:2]
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    x.untyped_storage().resize_(40)
+    bits, part, whole = copy.deepcopy((x.view(lib.int32), x[2:4], x))
+    bits.fill_(0)
+    assert whole.tolist() == [0.0] * 6 and part.tolist() == [0.0] * 2
     for source in (x.untyped_storage(), typed(x)):
         copied = copy.copy(source)
         assert copied.data_ptr() != x.data_ptr() and copied.tolist() == source.tolist()
