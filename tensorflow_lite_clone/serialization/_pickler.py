@@ -39,7 +39,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
     """
     base: Any = getattr(module, "_Pickler", module.Pickler)
     has_names = hasattr(base, "save_global")
-    inherited = getattr(base, "reducer_override", None)
+    base_reducer = getattr(base, "reducer_override", None)
 
     class CheckpointPickler(base):
         """Writes tensors as references and this package's classes under PyTorch's names."""
@@ -67,7 +67,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
             state = getattr(type(obj), "_saved_state", None)  # a module's
             if state is not None and _pickles_plainly(type(obj)):
                 return copyreg.__newobj__, (type(obj),), state(obj)  # type: ignore[attr-defined]
-            return NotImplemented if inherited is None else inherited(self, obj)
+            return NotImplemented if base_reducer is None else base_reducer(self, obj)
 
         def save_global(self, obj: Any, name: str | None = None) -> None:
             known = name_of(obj, name)

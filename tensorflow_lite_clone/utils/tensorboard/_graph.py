@@ -30,17 +30,17 @@ _FORMAT = 22  # the version of graphs that PyTorch says it writes
 def graph_events(model: Module, inputs: Any) -> tuple[GraphDef, list[Event]]:
     """The graph that a model runs for evaluation, and the events that say so in a file."""
     arguments = (inputs,) if isinstance(inputs, (Tensor, dict)) else tuple(inputs)
-    with _evaluating(model):
+    with _eval_mode(model):
         program = export(model, arguments)
     graph = GraphDef(node=_Nodes(model, program).found, versions=VersionDef(producer=_FORMAT))
     device = StepStats(dev_stats=[DeviceStepStats(device="/device:CPU:0")])
     metadata = RunMetadata(step_stats=device).SerializeToString()
-    tagged = TaggedRunMetadata(tag="step1", run_metadata=metadata)
-    return graph, [Event(graph_def=graph.SerializeToString()), Event(tagged_run_metadata=tagged)]
+    run = TaggedRunMetadata(tag="step1", run_metadata=metadata)
+    return graph, [Event(graph_def=graph.SerializeToString()), Event(tagged_run_metadata=run)]
 
 
 @contextmanager
-def _evaluating(model: Module) -> Iterator[None]:
+def _eval_mode(model: Module) -> Iterator[None]:
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
