@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-_BOUND = "functions kept in a class become its methods; PyTorch's are builtins, which do not"
 _LONGER = "the message begins as PyTorch's and says more"
 #: (package, step): the reason.
 REASONS: dict[tuple[str, str], str] = {
@@ -19,8 +18,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("torch-geometric", "PNA, GroupAddRev, GPS-like transformers: SGFormer, Polynormer"): (
         "GroupAddRev frees memory by `UntypedStorage.resize_`, which is not here"
     ),
-    ("kornia", "Hausdorff losses"): _BOUND,
-    ("sentence-transformers", "a cross-encoder: scores and ranks"): _BOUND,
     ("diffusers", "gradients through a step; float64; bfloat16"): (
         "a number that multiplies bfloat16 is rounded to it first; PyTorch keeps it in float32"
     ),
