@@ -59,6 +59,9 @@ class TypedStorage:
         """How many bytes there are."""
         return self._line.nbytes
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def element_size(self) -> int:
         """The bytes of one element."""
         return self._line.element_size()
