@@ -5,12 +5,6 @@ from __future__ import annotations
 _LONGER = "the message begins as PyTorch's and says more"
 #: (package, step): the reason.
 REASONS: dict[tuple[str, str], str] = {
-    ("datasets", "refused: a device that is not there"): (
-        "the type of the error is BackendUnavailableError, and it says what to install"
-    ),
-    ("diffusers", "refused: a GPU that is not there"): (
-        "the type of the error is BackendUnavailableError, and it says what to install"
-    ),
     ("mlflow-skinny", "a PyTorch model logged and loaded"): (
         "mlflow pickles models by cloudpickle, whose pickler in C asks nobody about storages"
     ),
