@@ -81,6 +81,9 @@ class TypedStorage:
 
     _resize_ = resize_
 
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
+
     def element_size(self) -> int:
         """The bytes of one element."""
         return self._line.element_size()
