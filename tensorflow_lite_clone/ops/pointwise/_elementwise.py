@@ -14,6 +14,7 @@ from tensorflow_lite_clone.autograd.apply import (
     NAMES,
     apply,
     edges_of,
+    record,
 )
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
@@ -38,6 +39,7 @@ from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_number,
     as_operands,
+    cast,
     no_halves,
     operand_dtype,
     refuse,
@@ -54,6 +56,7 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     numbers_alone = False  # Python numbers without a Tensor are operands, on the CPU
+    scales = False  # a number after half floats stays in float32, see `rounded_once`
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     layout_agnostic = True
     layout = elementwise
@@ -143,7 +146,33 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
         refuse(f"{op.name}_{place.type}", dtype)  # as PyTorch calls its kernels
     if op.floating and dtype.kind in "biu":
         dtype = get_default_dtype()
-    return as_operands(tuple(known), dtype)
+    return as_operands(tuple(known), dtype, op.scales)
+
+
+def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
+    """An op of half floats and a zero-dim tensor in float32: calculated so, and then rounded.
+
+    In the graph it is one op; its gradients round as late.
+    """
+    recording, mode.grad = mode.grad, False
+    try:
+        output = cast(apply(op, cast(x, y.dtype), y), x.dtype)
+    finally:
+        mode.grad = recording
+    if recording and op.differentiable:
+        edges, mask = edges_of((x, y))
+        if mask:
+            storages = x._storage, y._storage
+            record(output, op, x._storage.backend, edges, mask, storages)
+    return output
+
+
+def apply_promoted(op: type[Pointwise], operands: list[Tensor], **parameters: Any) -> Tensor:
+    """`apply` for what `promote` gives."""
+    if op.scales and operands[0].dtype is not operands[1].dtype:
+        return rounded_once(op, *operands)
+    result: Tensor = apply(op, *operands, **parameters)
+    return result
 
 
 def write_pointwise(
@@ -167,7 +196,8 @@ def write_pointwise(
     operands, storages = on_one_backend(target, operands, op)
     backend = target._storage.backend
     array = target._storage.physical
-    fits = operands[0] is target and all(
+    mixed = op.scales and operands[0].dtype is not operands[1].dtype
+    fits = (operands[0] is target and not mixed) and all(
         [broadcasts_to(storage.physical.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
@@ -177,6 +207,8 @@ def write_pointwise(
             if backend.lays
             else [storage.array for storage in storages]
         )
+        if mixed:  # as in `rounded_once`
+            arrays[0] = backend.F.astype(arrays[0], operands[1].dtype)
         result = run(op, backend, arrays, parameters)
         result = in_order(op, backend, result, arrays, parameters)
         check_result(op.name, target, result, backend)
@@ -269,7 +301,7 @@ def pointwise(
         operands = promote(op, values)
         if operands is None:
             raise wrong_operands(op.name, *values)
-        result = apply(op, *operands, **parameters)
+        result = apply_promoted(op, operands, **parameters)
     return result if out is None else write_out(op.name, out, result, values, elementwise=True)
 
 

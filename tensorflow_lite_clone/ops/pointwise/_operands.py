@@ -11,7 +11,10 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import (
     DType,
+    bfloat16,
     dtype_of_scalar,
+    float16,
+    float32,
     promote_operands,
     promote_peers,
 )
@@ -21,6 +24,7 @@ from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.tensor import Tensor
 
 Number = bool | int | float | complex
+HALVES = (bfloat16, float16)
 
 
 class Cast(Op):
@@ -88,6 +92,11 @@ def as_number(value: Any) -> Any:
     return None
 
 
+def is_half_number(value: float, native: Any) -> bool:
+    """Whether a dtype of half floats holds a number as it is."""
+    return -65504 <= value <= 65504 and native.type(value) == value
+
+
 def operand_dtype(*values: Any) -> DType:
     """PyTorch's result type of Tensors and Python numbers (see `core.dtypes`).
 
@@ -118,15 +127,20 @@ def no_halves(name: str) -> Callable[[tuple], None]:
     return check
 
 
-def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
+def as_operands(values: tuple, dtype: DType, scales: bool = False) -> list[Tensor]:
     """Each value as a Tensor of `dtype` on the Tensors' device.
 
-    Zero-dim CPU tensors join tensors of another device, as in PyTorch.
+    Zero-dim CPU tensors join tensors of another device, as in PyTorch. What `scales` half floats,
+    a number or a zero-dim tensor of another dtype, is a tensor of float32 where the device says so.
     """
     backend = common_backend(values)
     operands = []
     for value in values:
-        if not isinstance(value, Tensor):
+        is_number = not isinstance(value, Tensor)
+        if operands and scales and dtype in HALVES and not backend.rounds_numbers:
+            if is_number or (not value.ndim and value.dtype is not dtype):
+                dtype = float32
+        if is_number:
             operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
             continue
         operands.append(cast(joined(value, backend), dtype))

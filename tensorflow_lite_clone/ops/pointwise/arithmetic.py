@@ -70,6 +70,8 @@ mul = binary(
     x=lambda F, g, y: g * conj(F, y),
     y=lambda F, g, x: g * conj(F, x),
     numbers_alone=True,
+    scales=True,
+    commutes=True,
     assign=operator.imul,
     operators=("__mul__", "__rmul__", "__imul__"),
     alias=("multiply",),
@@ -82,6 +84,7 @@ _divide = binary(
     y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
     numbers_alone=True,
+    scales=True,
     assign=operator.itruediv,
     operators=("__truediv__", None, "__itruediv__"),
     places=(),
@@ -102,6 +105,7 @@ floor_divide = binary(
     y=no_gradient("floor_divide"),
     refuses="bc",
     numbers_alone=True,
+    scales=True,
     operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
     document="The floor of ``input / other``; its gradient is an error, unlike that of `div`.",
 )
@@ -131,6 +135,7 @@ class DivFloor(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
+    scales = True
 
     def forward(F, x, y):
         return F.floor_divide(x, y)
@@ -144,6 +149,7 @@ class DivTrunc(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
+    scales = True
 
     def forward(F, x, y):
         return F.truncate_divide(x, y)
@@ -202,7 +208,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
 @autocasts("reciprocal")
 def __rtruediv__(self: Tensor, other: Any) -> Any:
     """``other / self``."""
-    if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
+    if self._storage.physical.dtype.itemsize == 2:
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
     quotient = _divide.reflected(self, other)
     if quotient is NotImplemented and hasattr(type(other), "__array__"):
