@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32
@@ -16,6 +17,13 @@ def conj(F: Any, x: Any) -> Any:
 def wide(F: Any, x: Any) -> Any:
     """`x` in float32 if it is of half precision; None stays None."""
     return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
+
+
+def scaled(F: Any, x: Any, number: Any) -> Any:
+    """`x` times a number, which two-byte floats are not rounded before, but after."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        return F.astype(F.astype(x, F.float32) * number, x.dtype)
+    return x * number
 
 
 def zeros(F: Any, g: Any) -> Any:
@@ -65,4 +73,4 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             a, b, c = [wide(F, value) for value in (x, y, z)]
             return F.astype(forward(F, a, b, c, **parameters), dtype)
 
-    return in_float32
+    return wraps(forward)(in_float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -19,6 +20,7 @@ from tensorflow_lite_clone.core.dtypes import (
     promote_peers,
 )
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.limits import finfo, overflow
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.tensor import Tensor
@@ -94,7 +96,19 @@ def as_number(value: Any) -> Any:
 
 def is_half_number(value: float, native: Any) -> bool:
     """Whether a dtype of half floats holds a number as it is."""
-    return -65504 <= value <= 65504 and native.type(value) == value
+    return -65504 <= value <= 65504 and float(native.type(value)) == value
+
+
+def half_number(value: Any, x: Tensor) -> Any:
+    """A number as some functions read it beside half floats, rounded as these are.
+
+    RuntimeError where it is larger than all of them. A number beside other dtypes as it is.
+    """
+    if value is None or x.dtype not in HALVES:
+        return value
+    if finfo(x.dtype).max < abs(value) < math.inf:
+        raise overflow(x.dtype)
+    return float(x._storage.physical.dtype.type(value))
 
 
 def operand_dtype(*values: Any) -> DType:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
@@ -12,7 +13,13 @@ from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise, wrong_operands
-from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import (
+    HALVES,
+    as_operands,
+    cast,
+    half_number,
+    operand_dtype,
+)
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.tensor import Tensor
@@ -231,8 +238,19 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
 export(_divide.inplace, "method", name="true_divide_")
 
 
+def _sum(op: Any, input: Any, other: Any, alpha: Any, out: Any = None) -> Any:
+    """``op(input, alpha * other)``."""
+    if type(alpha) is int and alpha == 1:
+        return op(input, other, out=out)
+    result = op(input, _scaled(input, other, alpha), out=out)
+    return cast(result, operand_dtype(input, other)) if out is None else out
+
+
 def _scaled(input: Any, other: Any, alpha: Any) -> Any:
-    """``alpha * other`` in the dtype of the result, after torch's checks of `alpha`."""
+    """``alpha * other`` in the dtype of the result, after torch's checks of `alpha`.
+
+    For half floats in float32: their sum is what PyTorch rounds.
+    """
     if type(alpha) is int and alpha == 1:
         return other
     dtype = operand_dtype(input, other)
@@ -248,6 +266,11 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
         )
     if dtype.kind == "b":
         alpha = bool(alpha)
+    if dtype in HALVES and isinstance(input, Tensor) and not input._storage.backend.rounds_numbers:
+        other = as_operands((input, other), dtype)[1]
+        alpha = half_number(alpha, other)
+        other = cast(other if other.ndim or not input.ndim else other.reshape(1), float32)
+        return mul(other, alpha)
     if not isinstance(other, Tensor) or other.is_sparse:
         return other * alpha
     if other.ndim or (isinstance(input, Tensor) and not input.ndim):
@@ -281,7 +304,7 @@ def add(
     if more:
         other, alpha = _other_and_alpha("add", alpha, input, other, *more)
     try:
-        return _add(input, _scaled(input, other, alpha), out=out)
+        return _sum(_add, input, other, alpha, out)
     except TypeError as error:
         return override_or_raise(error, add, input, other)
 
@@ -307,7 +330,7 @@ def sub(
     if alpha != 1:
         _no_bool_difference((input, other))
     try:
-        return _sub(input, _scaled(input, other, alpha), out=out)
+        return _sum(_sub, input, other, alpha, out)
     except TypeError as error:
         return override_or_raise(error, sub, input, other)
 
@@ -331,7 +354,7 @@ def rsub(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     elif more or not isinstance(input, Tensor):
         raise wrong_operands("rsub", input, other)
     _no_bool_difference((other, input))
-    return _sub(other, _scaled(other, input, alpha))
+    return _sum(_sub, other, input, alpha)
 
 
 @public("torch", "method")

@@ -110,12 +110,14 @@ atanh = _function(
 
 
 @composite
+@widened
 def tanh_backward(F, g, y):
     """g (1 - y y)"""
     return g * conj(F, 1 - y * y)
 
 
 @composite
+@widened
 def sigmoid_backward(F, g, y):
     """g y (1 - y)"""
     return g * conj(F, (1 - y) * y)

@@ -165,9 +165,14 @@ i1e = _special(
 # --- logarithms with care -----------------------------------------------------------------------
 
 
-@widened
 def _xlogy(F, x, y):
-    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * F.log(y)))
+    return _product(F, x, F.log(y))  # of two-byte floats the logarithm is rounded, as in PyTorch
+
+
+@widened
+def _product(F, x, y):
+    """x y, 0 where x is 0 unless y is NaN."""
+    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * y))
 
 
 @widened
