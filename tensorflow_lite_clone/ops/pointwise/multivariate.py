@@ -266,10 +266,10 @@ class Addcdiv(Pointwise):
         return g
 
     def backward_y(F, g, z, *, value):
-        return g * conj(F, value / z)
+        return g * conj(F, scaled(F, F.ones_like(z), value) / z)
 
     def backward_z(F, g, y, z, *, value):
-        return -g * conj(F, (value * y) / (z * z))
+        return -g * conj(F, scaled(F, y, value) / (z * z))
 
 
 def _fused(

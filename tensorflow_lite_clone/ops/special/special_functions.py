@@ -165,14 +165,9 @@ i1e = _special(
 # --- logarithms with care -----------------------------------------------------------------------
 
 
-def _xlogy(F, x, y):
-    return _product(F, x, F.log(y))  # of two-byte floats the logarithm is rounded, as in PyTorch
-
-
 @widened
-def _product(F, x, y):
-    """x y, 0 where x is 0 unless y is NaN."""
-    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * y))
+def _xlogy(F, x, y, z):
+    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * z))
 
 
 @widened
@@ -182,7 +177,7 @@ def _xlog1py(F, x, y):
 
 xlogy = binary(
     "xlogy",
-    _xlogy,
+    lambda F, x, y: _xlogy(F, x, y, F.log(y)),  # PyTorch rounds the logarithm of half floats
     x=lambda F, g, x, y: F.where((x == 0) & (y <= 0), 0, F.xlogy(g, y)),
     y=lambda F, g, x, y: g * x / y,
     floating=True,
