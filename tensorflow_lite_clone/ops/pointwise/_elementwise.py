@@ -27,7 +27,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import get_default_dtype
+from tensorflow_lite_clone.core.dtypes import float32, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
@@ -56,7 +56,7 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     numbers_alone = False  # Python numbers without a Tensor are operands, on the CPU
-    scales = False  # a number after half floats stays in float32, see `rounded_once`
+    scales: tuple[int, ...] = ()  # which operands may be such numbers as in `rounded_once`
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     layout_agnostic = True
     layout = elementwise
@@ -150,13 +150,17 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
 
 
 def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
-    """An op of half floats and a zero-dim tensor in float32: calculated so, and then rounded.
+    """An op of half floats and a number, which is a zero-dim tensor of float32.
 
-    In the graph it is one op; its gradients round as late.
+    As in PyTorch all is calculated in float32 and then rounded where the number is the second
+    operand. The first is rounded before; but gradients, in which it scales, take it as it is.
     """
     recording, mode.grad = mode.grad, False
     try:
-        output = cast(apply(op, cast(x, y.dtype), y), x.dtype)
+        if y.dtype is float32:
+            output = cast(apply(op, cast(x, float32), y), x.dtype)
+        else:
+            output = apply(op, cast(x, y.dtype), y)
     finally:
         mode.grad = recording
     if recording and op.differentiable:

@@ -141,23 +141,25 @@ def no_halves(name: str) -> Callable[[tuple], None]:
     return check
 
 
-def as_operands(values: tuple, dtype: DType, scales: bool = False) -> list[Tensor]:
+def as_operands(values: tuple, dtype: DType, scales: tuple[int, ...] = ()) -> list[Tensor]:
     """Each value as a Tensor of `dtype` on the Tensors' device.
 
-    Zero-dim CPU tensors join tensors of another device, as in PyTorch. What `scales` half floats,
-    a number or a zero-dim tensor of another dtype, is a tensor of float32 where the device says so.
+    Zero-dim CPU tensors join tensors of another device, as in PyTorch. Beside half floats numbers
+    and zero-dim tensors of other dtypes are Tensors of float32 at the places `scales`, unless the
+    device rounds them.
     """
     backend = common_backend(values)
+    if dtype not in HALVES or backend.rounds_numbers:
+        scales = ()
     operands = []
-    for value in values:
+    for place, value in enumerate(values):
         is_number = not isinstance(value, Tensor)
-        if operands and scales and dtype in HALVES and not backend.rounds_numbers:
-            if is_number or (not value.ndim and value.dtype is not dtype):
-                dtype = float32
+        exact = place in scales and (is_number or (not value.ndim and value.dtype is not dtype))
+        kind = float32 if exact else dtype
         if is_number:
-            operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
-            continue
-        operands.append(cast(joined(value, backend), dtype))
+            operands.append(wrap(backend.constant(value, backend.native[kind]), backend))
+        else:
+            operands.append(cast(joined(value, backend), kind))
     return operands
 
 

@@ -160,7 +160,7 @@ _BINARY = fill(
 )
 
 
-def _flat(slow: str, scales: bool) -> dict[type, str]:
+def _flat(slow: str, scales: tuple[int, ...]) -> dict[type, str]:
     """By a number's class the letters of the dtypes beside which it needs no other dtype."""
     floats = "" if "f" in slow else "fdV" if scales else "fdeEV"
     return {float: floats, int: floats + ("" if "i" in slow else "bhilq")}
@@ -254,8 +254,7 @@ def binary(
     numbers_alone: bool = False,
     check: Callable[[tuple], None] | None = None,
     assign: Callable[[Any, Any], Any] | None = None,
-    scales: bool = False,
-    commutes: bool = False,
+    scales: tuple[int, ...] = (),
     operators: tuple[str, str | None, str | None] | None = None,
     places: tuple[str, ...] = ("torch", "method"),
     inplace: tuple[str, ...] = ("method",),
@@ -272,9 +271,9 @@ def binary(
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
     numbers all the same), with `number_first` off the first is one, with `numbers_alone` neither
-    need be one. As PyTorch, an op that `scales` takes a number after half floats for one of float32
-    (see `_elementwise.rounded_once`), and where the op `commutes` Python's reflected operator puts
-    it there. With `arrays` the operators take the device's own arrays. With `self_named` the
+    need be one. Operands at the places `scales` may be numbers of more digits than half floats have
+    (see `_elementwise.rounded_once`); if the first may, Python's reflected operator takes it for
+    the second. With `arrays` the operators take the device's own arrays. With `self_named` the
     first operand may be named so, outside of `Tensor`. The rest is as in `unary`.
     """
     body = {
@@ -307,7 +306,7 @@ def binary(
         return general(other, input)
 
     operator, reflected = _make_binary(
-        name, op, slow, flat, op.differentiable, general, swapped if commutes else general, check
+        name, op, slow, flat, op.differentiable, general, swapped if 0 in scales else general, check
     )
 
     def with_numbers(input, other, /):

@@ -77,8 +77,7 @@ mul = binary(
     x=lambda F, g, y: g * conj(F, y),
     y=lambda F, g, x: g * conj(F, x),
     numbers_alone=True,
-    scales=True,
-    commutes=True,
+    scales=(0, 1),
     assign=operator.imul,
     operators=("__mul__", "__rmul__", "__imul__"),
     alias=("multiply",),
@@ -91,7 +90,7 @@ _divide = binary(
     y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
     numbers_alone=True,
-    scales=True,
+    scales=(1,),
     assign=operator.itruediv,
     operators=("__truediv__", None, "__itruediv__"),
     places=(),
@@ -112,7 +111,7 @@ floor_divide = binary(
     y=no_gradient("floor_divide"),
     refuses="bc",
     numbers_alone=True,
-    scales=True,
+    scales=(1,),
     operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
     document="The floor of ``input / other``; its gradient is an error, unlike that of `div`.",
 )
@@ -142,7 +141,7 @@ class DivFloor(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
-    scales = True
+    scales = (1,)
 
     def forward(F, x, y):
         return F.floor_divide(x, y)
@@ -156,7 +155,7 @@ class DivTrunc(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
-    scales = True
+    scales = (1,)
 
     def forward(F, x, y):
         return F.truncate_divide(x, y)
