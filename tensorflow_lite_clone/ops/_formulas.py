@@ -22,7 +22,7 @@ def wide(F: Any, x: Any) -> Any:
 def scaled(F: Any, x: Any, number: Any) -> Any:
     """`x` times a number, which two-byte floats are not rounded before, but after."""
     if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return F.astype(F.astype(x, F.float32) * number, x.dtype)
+        return F.astype(F.astype(x, float32) * number, x.dtype)
     return x * number
 
 
@@ -53,7 +53,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, **parameters)
-            return F.astype(forward(F, F.astype(x, F.float32), **parameters), dtype)
+            return F.astype(forward(F, F.astype(x, float32), **parameters), dtype)
 
     elif count == 3:
 
@@ -61,7 +61,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, y, **parameters)
-            a, b = F.astype(x, F.float32), F.astype(y, F.float32)
+            a, b = F.astype(x, float32), F.astype(y, float32)
             return F.astype(forward(F, a, b, **parameters), dtype)
 
     else:
