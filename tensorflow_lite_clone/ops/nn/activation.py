@@ -119,6 +119,8 @@ def hardtanh(
     """`input` between `min_val` and `max_val`; the gradient at the bounds is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    for bound in (min_val, max_val):
+        half_number(bound, input)  # refuses what is too large
     if input.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
         if min_val < 0 and input.dtype.kind == "u":

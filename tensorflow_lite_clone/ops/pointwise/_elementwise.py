@@ -171,9 +171,15 @@ def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
     return output
 
 
+def _is_mixed(op: type[Pointwise], operands: list[Tensor]) -> bool:
+    """Whether `rounded_once` is for these operands; modes are shown one operation of them."""
+    mixed = op.scales and operands[0].dtype is not operands[1].dtype
+    return bool(mixed) and not mode.dispatch_modes
+
+
 def apply_promoted(op: type[Pointwise], operands: list[Tensor], **parameters: Any) -> Tensor:
     """`apply` for what `promote` gives."""
-    if op.scales and operands[0].dtype is not operands[1].dtype:
+    if _is_mixed(op, operands):
         return rounded_once(op, *operands)
     result: Tensor = apply(op, *operands, **parameters)
     return result
@@ -200,7 +206,7 @@ def write_pointwise(
     operands, storages = on_one_backend(target, operands, op)
     backend = target._storage.backend
     array = target._storage.physical
-    mixed = op.scales and operands[0].dtype is not operands[1].dtype
+    mixed = _is_mixed(op, operands)
     fits = (operands[0] is target and not mixed) and all(
         [broadcasts_to(storage.physical.shape, array.shape) for storage in storages[1:]]
     )

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._formulas import scaled, widened
 from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
@@ -31,13 +31,13 @@ def _special(name: str, x: Any, document: str, forward: Any = None, **options: A
 
 erf = _function(
     "erf",
-    lambda F, g, x: g * (2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    lambda F, g, x: g * scaled(F, F.exp(-x * x), 2 / math.sqrt(math.pi)),
     "The error function.",
     special=("erf",),
 )
 erfc = _function(
     "erfc",
-    lambda F, g, x: g * (-2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    lambda F, g, x: g * scaled(F, F.exp(-x * x), -2 / math.sqrt(math.pi)),
     "``1 - erf(input)``, exact where that is small.",
     special=("erfc",),
 )
