@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
-from tensorflow_lite_clone.utils._python_dispatch import TorchDispatchMode
 
 HALVES = ["bfloat16", "float16"]
 NUMBERS = [0.1, 1 / 3, 3.0, 1e-3, -0.7]
@@ -166,7 +165,7 @@ def test_parameters_after_steps(name, options, dtype):
 def test_the_graph_and_modes_have_one_operation():
     seen = []
 
-    class Mode(TorchDispatchMode):
+    class Mode(tlc.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             seen.append((str(func), *args[1:]))
             return func(*args, **(kwargs or {}))

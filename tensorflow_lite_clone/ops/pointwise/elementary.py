@@ -38,7 +38,9 @@ expm1 = _function(
     special=("expm1",),
 )
 log = _function("log", "log", lambda F, g, x: g / conj(F, x), "The natural logarithm.")
-log2 = _function("log2", "log2", lambda F, g, x: g / scaled(F, conj(F, x), LN2), "The logarithm to base 2.")
+log2 = _function(
+    "log2", "log2", lambda F, g, x: g / scaled(F, conj(F, x), LN2), "The logarithm to base 2."
+)
 log10 = _function(
     "log10", "log10", lambda F, g, x: g / scaled(F, conj(F, x), LN10), "The logarithm to base 10."
 )

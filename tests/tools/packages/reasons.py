@@ -21,8 +21,8 @@ REASONS: dict[tuple[str, str], str] = {
     ),
     ("kornia", "Hausdorff losses"): _BOUND,
     ("sentence-transformers", "a cross-encoder: scores and ranks"): _BOUND,
-    ("diffusers", "gradients through a step; float64; bfloat16"): (
-        "a number that multiplies bfloat16 is rounded to it first; PyTorch keeps it in float32"
+    ("bitsandbytes", "refused: int8 factors of other lengths"): (
+        "bitsandbytes multiplies int8 as it does on a machine without AVX-512: as float32"
     ),
     ("transformers", "an unknown dtype"): _LONGER,
 }
