@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import (
     apply,
     edges_of,
     record,
+    wrap_freely,
 )
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
@@ -155,19 +156,25 @@ def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
     As in PyTorch all is calculated in float32 and then rounded where the number is the second
     operand. The first is rounded before; but gradients, in which it scales, take it as it is.
     """
+    storages = x._storage, y._storage
+    backend = storages[0].backend
     recording, mode.grad = mode.grad, False
     try:
-        if y.dtype is float32:
+        if y.dtype is not float32:
+            output = apply(op, cast(x, y.dtype), y)
+        elif hooks.around_op:  # which are shown the casts, too
             output = cast(apply(op, cast(x, float32), y), x.dtype)
         else:
-            output = apply(op, cast(x, y.dtype), y)
+            half, number = [storage.physical for storage in storages]
+            arrays = backend.F.astype(half, float32), number
+            result = in_order(op, backend, run(op, backend, arrays, {}), arrays, {})
+            output = wrap_freely(backend.F.astype(result, half.dtype), backend)
     finally:
         mode.grad = recording
     if recording and op.differentiable:
         edges, mask = edges_of((x, y))
         if mask:
-            storages = x._storage, y._storage
-            record(output, op, x._storage.backend, edges, mask, storages)
+            record(output, op, backend, edges, mask, storages)
     return output
 
 

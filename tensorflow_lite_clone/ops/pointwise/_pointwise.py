@@ -74,7 +74,7 @@ def _make_unary(name, op, slow, differentiable):
 """
 
 _BINARY = """
-def _make_binary(name, op, slow, flat, differentiable, general, general_reflected, check):
+def _make_binary(name, op, slow, floats, integers, differentiable, general, general_reflected, check):
     calls = op.calls
 
     def operator(input, other):
@@ -123,7 +123,9 @@ _READ_NUMBER = """
 letter = {x}_array.dtype.char
 backend = {x}_storage.backend
 if autocast or (
-    letter not in flat[kind] and not (letter in "eE" and is_half_number(other, {x}_array.dtype))
+    letter not in floats
+    and (kind is float or letter not in integers)
+    and not (letter in "eE" and is_half_number(other, {x}_array.dtype))
 ):
     return {general}({operands})
 other_storage = None
@@ -160,10 +162,10 @@ _BINARY = fill(
 )
 
 
-def _flat(slow: str, scales: tuple[int, ...]) -> dict[type, str]:
-    """By a number's class the letters of the dtypes beside which it needs no other dtype."""
-    floats = "" if "f" in slow else "fdV" if scales else "fdeEV"
-    return {float: floats, int: floats + ("" if "i" in slow else "bhilq")}
+def _flat(slow: str, scales: tuple[int, ...]) -> tuple[str, str]:
+    """The letters of the dtypes beside which numbers, and ints, need no other dtype."""
+    floats = "fdV" if scales else "fdeEV"
+    return "" if "f" in slow else floats, "" if "i" in slow else "bhilq"
 
 
 _make_unary = define("_make_unary", _UNARY, __name__, _NAMES)
@@ -306,7 +308,14 @@ def binary(
         return general(other, input)
 
     operator, reflected = _make_binary(
-        name, op, slow, flat, op.differentiable, general, swapped if 0 in scales else general, check
+        name,
+        op,
+        slow,
+        *flat,
+        op.differentiable,
+        general,
+        swapped if 0 in scales else general,
+        check,
     )
 
     def with_numbers(input, other, /):
@@ -367,7 +376,7 @@ def binary(
     return function
 
 
-def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: dict[type, str]) -> bool:
+def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: tuple[str, str]) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
@@ -385,8 +394,11 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: dict[type,
         if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):
             return False
     elif kind is float or kind is int:
-        if dtype.char not in flat[kind] and not (
-            dtype.char in "eE" and is_half_number(other, dtype)
+        letter, (floats, integers) = dtype.char, flat
+        if (
+            letter not in floats
+            and (kind is float or letter not in integers)
+            and not (letter in "eE" and is_half_number(other, dtype))
         ):
             return False
         right = storage.backend.constant(other, dtype)
