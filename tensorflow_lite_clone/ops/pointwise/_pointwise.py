@@ -74,7 +74,9 @@ def _make_unary(name, op, slow, differentiable):
 """
 
 _BINARY = """
-def _make_binary(name, op, slow, floats, integers, differentiable, general, general_reflected, check):
+def _make_binary(
+    name, op, slow, floats, integers, differentiable, general, general_reflected, check
+):
     calls = op.calls
 
     def operator(input, other):
