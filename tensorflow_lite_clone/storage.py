@@ -6,13 +6,16 @@ an array that lies as the tensor's strides say, what reads ``storage.physical`` 
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from tensorflow_lite_clone.core import locks
+from tensorflow_lite_clone.core.dtypes import uint8
 from tensorflow_lite_clone.core.flags import flags
 from tensorflow_lite_clone.core.shape import contiguous_strides
 from tensorflow_lite_clone.core.strides import (
@@ -212,6 +215,8 @@ def offset_of(storage: Storage) -> int:
     """How many elements lie before a tensor's first one in its memory."""
     if storage.root is None:
         return 0
+    if type(storage.array) is FreedArray:
+        return storage.array.offset // storage.array.itemsize
     F = storage.backend.F
     distance: int = F.address(storage.array) - F.address(storage.root.array)
     itemsize: int = storage.physical.dtype.itemsize
@@ -288,19 +293,73 @@ def in_logical_layout(g: Any, like: Storage) -> Any:
 
 
 class FreedArray:
-    """Stands for an array that was given up; any use of it is a RuntimeError."""
+    """Stands for an array whose memory was given up: where it lay, and what of it.
 
-    __slots__ = ("_reason",)
-    __array_ufunc__ = None
+    Any use but questions of its shape and dtype is a RuntimeError.
+    """
 
-    def __init__(self, reason: str) -> None:
+    __slots__ = ("_reason", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, array: Any, offset: int, reason: str) -> None:
         self._reason = reason
+        self.dtype = array.dtype
+        self.offset = offset  # in bytes, as strides are
+        self.shape = array.shape
+        self.strides = array.strides
 
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(self._reason)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(self._reason)
+
+    __getitem__ = __setitem__ = __array__ = __array_ufunc__ = __array_function__ = refuse
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        itemsize: int = self.dtype.itemsize
+        return itemsize
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    def over(self, line: Any, backend: Backend) -> Any:
+        """The array over other memory, a line of bytes; itself where that ends before."""
+        strides = tuple([stride // self.itemsize for stride in self.strides])
+        end = self.offset + extent(self.shape, strides) * self.itemsize
+        if end > line.shape[0]:
+            return self
+        window = backend.F.bitcast(line[self.offset : end], self.dtype)
+        return backend.F.as_strided(window, self.shape, strides)
+
+
+def _freed(storage: Storage, start: int, reason: str) -> FreedArray:
+    """What stands for a storage's array, in memory that begins at the address `start`."""
+    array = storage.array
+    if type(array) is FreedArray:
+        return array
+    offset = storage.backend.F.address(array) - start if array.size else 0
+    return FreedArray(array, offset, reason)
+
+
+def bytes_of(storage: Storage) -> Any:
+    """The memory of a root storage as a line of bytes."""
+    array, backend = storage.array, storage.backend
+    count = bytes_of_memory(storage) // array.dtype.itemsize
+    return backend.F.bitcast(backend.F.as_strided(array, (count,), (1,)), backend.native[uint8])
+
+
+def view_of_copy(storage: Storage, copied: Storage) -> Storage:
+    """The view of a copy of a root storage that `storage` is of the root."""
+    backend = storage.backend
+    start = backend.F.address((storage.root or storage).array)
+    array = _freed(storage, start, "").over(bytes_of(copied), backend)
+    return Storage(array, backend, copied)
 
 
 class ReleasableStorage(Storage):
@@ -311,34 +370,52 @@ class ReleasableStorage(Storage):
     Only an array in row-major order without gaps may be put back, of the same shape and dtype.
     """
 
-    __slots__ = ("_windows", "views")
+    __slots__ = ("views",)
 
     def __init__(self, array: Array, backend: Backend) -> None:
         super().__init__(array, backend)
         self.views: WeakSet[Storage] = WeakSet()
-        self._windows: list[tuple[Any, tuple]] = []
 
     def release(self, reason: str) -> None:
         """Drop the array; until `restore` every use is a RuntimeError that says `reason`."""
         start = self.backend.F.address(self.array)
-        absent = FreedArray(reason)
-        for view in self.views:
-            array = view.array
-            if type(array) is not FreedArray:
-                offset = self.backend.F.address(array) - start if array.size else 0
-                window = array.shape, self.backend.strides(array), offset, array.dtype
-                self._windows.append((ref(view), window))
-                view.array = absent
-        self.array = absent
+        for storage in (*self.views, self):
+            storage.array = _freed(storage, start, reason)
 
     def restore(self, array: Array) -> None:
         """Let the storage and its views lie in `array`, which holds the same values."""
-        F = self.backend.F
-        line = F.reshape(array, (-1,))
-        for reference, (shape, strides, offset, dtype) in self._windows:
-            view = reference()
-            if view is not None:
-                same = line if line.dtype == dtype else F.bitcast(line, dtype)
-                view.array = F.as_strided(same, shape, strides, offset // dtype.itemsize)
-        self._windows.clear()
         self.array = array
+        line = bytes_of(self)
+        for view in self.views:
+            if type(view.array) is FreedArray:
+                view.array = view.array.over(line, self.backend)
+
+
+def resize_memory(root: Storage, nbytes: int) -> Storage:
+    """Give the memory of a root storage and its views another size, and return its new root.
+
+    Bytes are kept as far as there is room, others are undefined. What reaches beyond can not be
+    used until the memory is large enough again.
+    """
+    backend = root.backend
+    before = bytes_of(root)
+    line: Any = backend.empty((nbytes,), uint8)
+    kept = min(nbytes, before.shape[0])
+    backend.write(line[:kept], before[:kept])
+    memory = ReleasableStorage(line, backend)
+    memory.version = root.version
+    start = backend.F.address(root.array)
+    reason = "the memory of this tensor was given up by resize_ of its storage"
+    for storage in (*_views_of(root), root):
+        storage.array = _freed(storage, start, reason).over(line, backend)
+        storage.root = memory
+        memory.views.add(storage)
+    return memory
+
+
+def _views_of(root: Storage) -> Iterable[Storage]:
+    if type(root) is ReleasableStorage:
+        return list(root.views)
+    # A root does not know its views, which would make all views slower to take.
+    found = [x for x in gc.get_referrers(root) if issubclass(type(x), Storage)]
+    return [storage for storage in found if storage.root is root]

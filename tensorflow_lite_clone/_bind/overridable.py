@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from types import FunctionType
 from typing import Any
 
 from tensorflow_lite_clone.core.forwarding import MISSING, Parameters, inner_parameters
@@ -100,6 +102,19 @@ OTHER_OPERATORS = frozenset(
     __rsub__ __xor__
     """.split()
 )
+
+
+@functools.cache
+def builtins() -> frozenset[FunctionType]:
+    """The functions of the face that are builtins in PyTorch, not written in Python."""
+    return frozenset(
+        function
+        for place in PLACES
+        for name, function in EXPORTS[place].items()
+        if isinstance(function, FunctionType)
+        if not (place == "torch" and name in IN_PYTHON)
+        if not (place == "functional" and name not in SHARED | NOT_IN_PYTHON)
+    )
 
 
 def overloaded_ducks(args: tuple, kwargs: dict[str, Any]) -> list[Any]:

@@ -123,7 +123,7 @@ def _find(device_type: str) -> Callable[[int], Backend]:
             if device_type not in _INSTALL or str(error.name).startswith(__package__):
                 raise
             raise BackendUnavailableError(
-                f"Torch not compiled with CUDA enabled: the package '{error.name}' is missing. "
+                f"Torch not compiled with CUDA enabled\nThe package '{error.name}' is missing. "
                 f"{_INSTALL[device_type]}"
             ) from None
         register(device_type, module.backend)

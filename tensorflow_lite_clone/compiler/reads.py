@@ -27,7 +27,7 @@ _NOT_OF_USE = frozenset(
     "__init__ __new__ __post_init__ __del__ __repr__ __str__ __getstate__ __setstate__ "
     "__reduce__ __reduce_ex__ __copy__ __deepcopy__ __init_subclass__".split()
 )
-_FOREIGN = sys.stdlib_module_names | {_PACKAGE, "numpy", "cupy"}
+_FOREIGN = sys.stdlib_module_names | {_PACKAGE, "torch", "torchvision", "numpy", "cupy"}
 
 
 def is_unchanged(now: Any, value: Any) -> bool:

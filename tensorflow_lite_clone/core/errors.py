@@ -92,8 +92,11 @@ class AcceleratorError(RuntimeError):
     """Something went wrong on a device, which is known only now."""
 
 
-class BackendUnavailableError(RuntimeError):
-    """A device was asked for whose packages or hardware are not there."""
+class BackendUnavailableError(AssertionError, RuntimeError):
+    """A device was asked for whose packages or hardware are not there.
+
+    It is what PyTorch raises without CUDA, and what it raises without a GPU.
+    """
 
 
 class CaptureError(RuntimeError):

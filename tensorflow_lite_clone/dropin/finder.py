@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from tensorflow_lite_clone import _absent
@@ -23,7 +23,7 @@ from tensorflow_lite_clone.tensor.parameter import Parameter
 #: Packages that programs import, and what stands for them.
 STANDS_FOR = {"torch": "tensorflow_lite_clone", "torchvision": "tensorflow_lite_clone.vision"}
 
-#: Where classes lie in the same places as PyTorch's.
+#: Where classes and functions lie in the same places as PyTorch's.
 _SAME_PLACES = ("torch.nn.", "torch.optim.", "torch.utils.", "torch.distributions.", "torchvision.")
 
 #: A folder with a `torch` and a `torchvision` that call `install_as_torch`, and the metadata that
@@ -57,13 +57,13 @@ def _share(real: str) -> None:
     if name and name != real:
         module = sys.modules[name] = sys.modules[real]
         if name.startswith(_SAME_PLACES):
-            _name_classes(module, name)
+            _name_members(module, name)
 
 
-def _name_classes(module: ModuleType, name: str) -> None:
-    """Let the classes of a module print, and be pickled, under PyTorch's name of their place."""
+def _name_members(module: ModuleType, name: str) -> None:
+    """Let a module's classes and functions say, also in pickles, that they are in PyTorch's."""
     for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module.__name__:
+        if isinstance(value, (type, FunctionType)) and value.__module__ == module.__name__:
             value.__module__ = name
 
 

@@ -19,7 +19,7 @@ from tensorflow_lite_clone.ops.create import constructors
 from tensorflow_lite_clone.ops.pointwise._operands import operand_dtype
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_type_error
 from tensorflow_lite_clone.ops.shape.views import View
-from tensorflow_lite_clone.storage import LazyStorage, Storage, offset_of
+from tensorflow_lite_clone.storage import LazyStorage, Storage, view_of_copy
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -266,7 +266,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
             "because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001"
         )
-    result = _over(type(self), _deep_copied(self._storage, memo))
+    result = _over(type(self), deep_copied(self._storage, memo))
     memo[id(self)] = result
     if self.requires_grad:
         result.requires_grad_()
@@ -276,24 +276,16 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
     return result
 
 
-def _deep_copied(storage: Storage, memo: dict) -> Storage:
+def deep_copied(storage: Storage, memo: dict) -> Storage:
     """A copy of the whole memory that `storage` shows, made once for all its views, and the same
     view of it."""
     backend = storage.backend
-    F = backend.F
     root = storage.root or storage
-    if root.array.dtype != storage.physical.dtype:  # a view of the bytes
-        return Storage(F.copy(storage.array), backend)
     fresh = memo.get(id(root))
     if fresh is None:
-        array = F.restride(root.array, strides=backend.strides(root.array))
+        array = backend.F.restride(root.array, strides=backend.strides(root.array))
         fresh = memo[id(root)] = Storage(array, backend)
-    if root is storage:
-        return fresh
-    array = storage.array
-    offset = offset_of(storage) - offset_of(root)
-    view = F.as_strided(fresh.array, array.shape, backend.strides(array), offset)
-    return Storage(view, backend, fresh)
+    return fresh if root is storage else view_of_copy(storage, fresh)
 
 
 @without_overrides

@@ -20,6 +20,9 @@ class StorageKind:
         """The bytes of one element."""
         return 1 if self.dtype is None else self.dtype.itemsize
 
+    def __reduce__(self) -> tuple:
+        return _called, (self.name,)
+
     def __repr__(self) -> str:
         return f"<storage kind {self.name}>"
 
@@ -34,3 +37,9 @@ KINDS = {
     dtype: StorageKind(f"{dtype.short_name}Storage", codes)
     for dtype, codes in dtypes.QUANTIZED.items()
 }
+_NAMED = {kind.name: kind for kind in (UNTYPED, *KINDS.values())}
+
+
+def _called(name: str) -> StorageKind:
+    """The kind of this name."""
+    return _NAMED[name]

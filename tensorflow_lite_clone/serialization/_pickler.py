@@ -34,9 +34,12 @@ _STORAGE: Any = vars(Tensor)["_storage"]  # the slot, which subclasses hide behi
 def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
     """A pickler over that of the module `pickle`, or of one like it, such as dill.
 
-    It is the one in Python that is extended: pickle's C code gives no say in names.
+    Where there is one in Python it is extended: pickle's C code gives no say in names. So what
+    others write (cloudpickle), which have none, can be read by this package alone.
     """
     base: Any = getattr(module, "_Pickler", module.Pickler)
+    has_names = hasattr(base, "save_global")
+    base_reducer = getattr(base, "reducer_override", None)
 
     class CheckpointPickler(base):
         """Writes tensors as references and this package's classes under PyTorch's names."""
@@ -53,7 +56,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, Tensor):
                 return reduced(obj, storages)
-            if isinstance(obj, (DType, MemoryFormat, QScheme, StorageKind)):
+            if has_names and isinstance(obj, (DType, MemoryFormat, QScheme, StorageKind)):
                 return obj.name
             if isinstance(obj, Device):
                 return Device, (obj.type,) if obj.index is None else (obj.type, obj.index)
@@ -64,7 +67,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
             state = getattr(type(obj), "_saved_state", None)  # a module's
             if state is not None and _pickles_plainly(type(obj)):
                 return copyreg.__newobj__, (type(obj),), state(obj)  # type: ignore[attr-defined]
-            return NotImplemented
+            return NotImplemented if base_reducer is None else base_reducer(self, obj)
 
         def save_global(self, obj: Any, name: str | None = None) -> None:
             known = name_of(obj, name)
@@ -85,7 +88,7 @@ def pickler(module: Any, file: Any, protocol: int, storages: Collected) -> Any:
             else:
                 self.save_global(obj)
 
-        dispatch = {**base.dispatch, FunctionType: save_function}
+        dispatch = {**getattr(base, "dispatch", {}), FunctionType: save_function}
 
     return CheckpointPickler(file, protocol=protocol)
 

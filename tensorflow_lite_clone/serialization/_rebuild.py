@@ -40,8 +40,7 @@ def memory_of(storage: TypedStorage | UntypedStorage) -> Storage:
     if isinstance(storage, UntypedStorage):
         return storage._memory
     if isinstance(storage, TypedStorage):
-        memory = storage._line._storage
-        return memory.root or memory
+        return storage._untyped_storage._memory
     raise TypeError(f"expected a storage, not {type(storage).__name__}")
 
 

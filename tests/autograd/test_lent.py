@@ -69,13 +69,15 @@ def test_released_storage_refuses_use():
     for use in (
         lambda: weight + 1,
         lambda: row.sum(),
-        lambda: weight.shape,
+        lambda: weight[0],
+        weight.detach().numpy,
         lambda: torch.ones(2, 3) @ weight.t(),
         weight.tolist,
         lambda: out.backward(),
     ):
         with pytest.raises(RuntimeError, match="it is elsewhere"):
             use()
+    assert (weight.shape, row.storage_offset()) == ((2, 3), 0)
 
 
 def test_views_are_where_they_were():

@@ -302,6 +302,11 @@ print(*kinds, type(optimizer), torch.distributions.Normal, torch.utils.data.Data
 for value in (x, model[0], optimizer, x.dtype, nn.Linear, torch.Tensor, x.shape, x.device):
     again = pickle.loads(pickle.dumps(value))
     assert type(again) is type(value) and repr(again) == repr(value)
+models = torchvision.models
+functions = nn.init.uniform_, nn.functional.relu, nn.utils.clip_grad_norm_, models.vit_b_16
+print(*[function.__module__ for function in functions])
+assert pickle.loads(pickle.dumps(functions)) == functions
+print(models.list_models(models, include="vit_*"))
 torch.save(model, "model.pt")
 assert repr(torch.load("model.pt", weights_only=False)) == repr(model)
 """

@@ -64,7 +64,16 @@ LAYERS: list[set[str]] = [
     {"_subclasses"},
     {"compiler.dynamo.errors", "fx"},
     {"export"},
-    {"compiler", "distributed", "onnx", "profiler", "viz", "vision", "watch"},
+    {
+        "compiler",
+        "distributed",
+        "onnx",
+        "profiler",
+        "utils.tensorboard",
+        "viz",
+        "vision",
+        "watch",
+    },
     {"nn.parallel.distributed"},
     {"distributed.checkpoint", "distributed.pipelining"},
     {"compat"},
@@ -123,6 +132,9 @@ LOCAL: dict[str, dict[str, str]] = {
     },
     "tensorflow_lite_clone.utils.data.dataloader": {
         "tensorflow_lite_clone.utils.data._multiprocess": "multiprocessing is slow to import",
+    },
+    "tensorflow_lite_clone.utils.tensorboard.writer": {
+        "tensorflow_lite_clone.utils.tensorboard._graph": "exporting is slow to import",
     },
     "tensorflow_lite_clone.vision.datasets.utils": {
         "tensorflow_lite_clone.vision._download": "HTTP is slow to import",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import operator
+import re
 import typing
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 import torch
 
 import tensorflow_lite_clone as tlc
+from tensorflow_lite_clone.core.public import EXPORTS
 
 MODULES = {
     name: kind
@@ -79,3 +83,69 @@ def test_products_by_numpys_name_of_the_axes():
     a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     product = tlc.tensordot(tlc.from_numpy(a), tlc.from_numpy(b), axes=([1], [0]))
     assert (product.numpy() == np.tensordot(a, b, axes=([1], [0]))).all()
+
+
+#: What PyTorch has in Python and nobody intercepts, so that no list of these tells it apart.
+IN_PYTHON_TOO = re.compile(
+    "sym_|_check|_assert|set_|get_|is_|are_|use_|atleast_|broadcast_|cond|"
+    "while_loop|from_dlpack|typename|block_diag|cartesian_prod|compiled_with|manual_seed|seed|"
+    "initial_seed|eig|symeig|matrix_rank|chain_matmul|solve|lstsq"
+)
+
+
+@pytest.mark.parametrize("place", ["", "nn.functional", "linalg", "fft", "special"])
+def test_functions_kept_in_a_class_are_methods_where_they_are_pytorchs(place):
+    """``conv = torch.conv2d`` in the body of a module's class is no method: that is a builtin."""
+
+    def bound(lib):
+        namespace = operator.attrgetter(place)(lib) if place else lib
+        functions = {
+            name: getattr(namespace, name, None)
+            for name in EXPORTS[place.removeprefix("nn.") or "torch"]
+            if place or not IN_PYTHON_TOO.match(name)
+        }
+        kept = type("Kept", (lib.nn.Module,), functions)()
+        return {
+            name
+            for name, function in functions.items()
+            if inspect.isroutine(function) and getattr(kept, name) is not function
+        }
+
+    assert bound(tlc) == bound(torch)
+
+
+@pytest.mark.parametrize("lib", [torch, tlc], ids=["torch", "here"])
+def test_functions_kept_in_a_class_are_called_without_the_module(lib):
+    class Shared:
+        pool = lib.max_pool2d
+
+    class Base(Shared, lib.nn.Module):
+        conv = lib.conv2d
+        own = lambda self: self  # noqa: E731
+
+    class Net(Base):
+        conv = lib.nn.functional.conv1d
+
+        def forward(self, x):
+            return self.conv(x, weight=lib.ones(1, 1, 2))
+
+    x = lib.arange(4.0).reshape(1, 1, 4)
+    assert Net()(x).tolist() == [[[1.0, 3.0, 5.0]]]
+    assert Base.conv is lib.conv2d and Base().conv is lib.conv2d
+    assert Base().pool(x[None], (1, 2)).tolist() == [[[[1.0, 3.0]]]]
+    assert (base := Base()).own() is base
+
+
+@pytest.mark.parametrize("lib", [torch, tlc], ids=["torch", "here"])
+def test_attributes_of_object(lib):
+    """A program may go round what a module does with its attributes."""
+
+    class Net(lib.nn.Module):
+        def __setattr__(self, name, value):
+            super(lib.nn.Module, self).__setattr__(name, value)
+
+    net = Net()
+    net.act = lib.nn.ReLU()
+    assert not list(net.children()) and net.__dict__["act"] is net.act
+    super(lib.nn.Module, net).__delattr__("act")
+    assert "act" not in super(lib.nn.Module, net).__dir__()

@@ -233,6 +233,8 @@ SOLVERS = [
         error(tensor(3, 3), tensor(3, dtype="float64"))]),
 ]
 
+DEFICIENT = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0], [3.0, 1.0, 4.0]]
+FULL = [[1.0, 2.0, 3.0], [2.0, 4.0, 7.0], [1.0, 0.0, 1.0], [3.0, 1.0, 4.0]]
 DRIVERS = [{}, *({"driver": driver} for driver in ("gels", "gelsy", "gelsd", "gelss"))]
 LEAST_SQUARES = [
     linalg("lstsq", *[sample(tensor(4, 3), tensor(4, 2), **kw) for kw in DRIVERS],
@@ -249,11 +251,16 @@ LEAST_SQUARES = [
         error(tensor(4, 3), tensor()), error(tensor(2, 4, 3), tensor(4, 2)),
         error(tensor(4, 3), tensor(4, 2), driver="gelsx"),
         error(tensor(4, 3), tensor(4, 2, dtype="float64")),
-        error(tensor(2, 2, dtype="int64"), tensor(2, 2, dtype="int64"))]),
+        error(tensor(2, 2, dtype="int64"), tensor(2, 2, dtype="int64")),
+        error(literal([[1.0, 0.0], [2.0, 0.0]]), tensor(2, 1), driver="gels"),
+        error(literal([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [0.0, 0.0]]]), tensor(2, 2, 1),
+        driver="gels")]),
     linalg("lstsq.deficient",
-        *[forward_sample(literal([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0],
-        [3.0, 1.0, 4.0]]), literal([[1.0], [2.0], [3.0], [5.0]]), driver=driver) for driver
-        in ("gelsy", "gelsd")], dtypes=("float64",), supports_autograd=False, check_layouts=False,
+        *[forward_sample(literal(DEFICIENT), literal([[1.0], [2.0], [3.0], [5.0]]), driver=driver)
+        for driver in ("gelsy", "gelsd", "gelss")],
+        *[forward_sample(literal([DEFICIENT, FULL]), literal([[1.0, 2.0, 3.0, 5.0]] * 2),
+        driver=driver) for driver in ("gelsy", "gelsd", "gelss")],
+        dtypes=("float64",), supports_autograd=False, check_layouts=False,
         call=lambda torch, a, b, **kw: torch.linalg.lstsq(a, b, **kw)[:3]),
 ]
 

@@ -137,8 +137,8 @@ def test_the_gradient_of_softmax_is_a_function(dtype):
     found = []
     for library in (torch, tlc):
         kind = getattr(library, dtype)
-        y = library.arange(128.0).reshape(2, 64).sin().to(kind).softmax(1).requires_grad_()
-        g = library.arange(128.0).reshape(2, 64).cos().to(kind)
+        y = library.arange(128).double().reshape(2, 64).sin().to(kind).softmax(1).requires_grad_()
+        g = library.arange(128).double().reshape(2, 64).cos().to(kind)
         result = library._softmax_backward_data(g, y, -1, kind)
         result.sum().backward()
         values = [result.detach().double().numpy(), y.grad.double().numpy()]

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 MARK = "@step "
+PACKAGE = "tensorflow_lite_clone"
 #: So many numbers of a tensor are compared, evenly spread over it, besides its norm.
 SAMPLES = 64
 
@@ -50,7 +51,9 @@ def step(name: str, *arguments: Any, refused: bool = False) -> Callable[[Callabl
             if refused:
                 line["error"] = "nothing was raised"
         except Exception as error:
-            text = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+            # A type of this package's own counts as the one of PyTorch or Python that it extends.
+            kinds = [k for k in type(error).__mro__ if k.__module__.partition(".")[0] != PACKAGE]
+            text = f"{kinds[0].__name__}: {next(iter(str(error).splitlines()), '')}"
             if refused:
                 line["value"] = text
             else:

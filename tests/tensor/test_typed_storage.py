@@ -26,6 +26,8 @@ BOTH = pytest.mark.parametrize("lib", [torch, tlc], ids=["torch", "here"])
     f.storage().fill_(3).tolist(), f, f.storage().clone().fill_(5).tolist(), f
     f.storage().copy_(f.clone().storage().fill_(2)).tolist(), f
     operator.setitem(f.storage(), 2, 9), f, f.storage().cpu().tolist()
+    [torch.ones(64).storage().__sizeof__() - each.storage().__sizeof__() for each in (f, f[0], h)]
+    torch.ones(64).untyped_storage().__sizeof__() - f.untyped_storage().__sizeof__()
     f.storage()[1:3]
     f.storage()[6]
     operator.setitem(f.storage(), 6, 1)

@@ -249,9 +249,75 @@ def test_summary_writer_default_log_dir(tmp_path, monkeypatch):
     assert len(os.listdir("runs")) in (1, 2)  # two where a second has passed
 
 
-def test_graphs_are_not_written(tmp_path):
-    with ours.SummaryWriter(tmp_path) as writer, pytest.warns(UserWarning, match="add_graph"):
-        writer.add_graph(tlc.nn.Linear(1, 1), tlc.ones(1))
+def network(lib):
+    class Block(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.act = lib.nn.Linear(4, 4), lib.nn.Tanh()
+            self.scale = lib.nn.Parameter(lib.ones(4))
+
+        def forward(self, x):
+            return self.act(self.layer(x)) * self.scale
+
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = lib.nn.Sequential(Block(), lib.nn.Dropout(0.5), Block())
+            self.head = lib.nn.Linear(4, 2)
+
+        def forward(self, x, y):
+            x = self.body(x)
+            return self.head(x) + y, x.relu()
+
+    return Net()
+
+
+def test_the_graph_of_a_model(tmp_path):
+    """The calls stand in the same boxes of modules, and are given the same."""
+    found = []
+    for lib, module, _ in LIBRARIES:
+        model, folder = network(lib), tmp_path / lib.__name__
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with module.SummaryWriter(folder) as writer:
+                writer.add_graph(model, (lib.ones(3, 4), lib.ones(3, 2)))
+        assert model.training and model.body[1].training
+        accumulator = EventAccumulator(str(folder)).Reload()
+        assert accumulator.Tags()["run_metadata"] == ["step1"]
+        graph = accumulator.Graph()
+        nodes = {node.name: node for node in graph.node}
+        assert len(nodes) == len(graph.node)
+        calls = []
+        for node in graph.node:
+            known = all([source in nodes for source in node.input])
+            assert known or node.op == "prim::GetAttr"  # of modules, which PyTorch leaves out
+            if node.op.startswith("aten::") and node.op != "aten::dropout":
+                sizes = [[d.size for d in s.dim] for s in node.attr["_output_shapes"].list.shape]
+                sources = [nodes[source] for source in node.input]
+                boxes = [_box(x) for x in sources if x.op in ("IO Node", "prim::GetAttr")]
+                calls.append((node.name.rpartition("/")[0], node.op, sizes, boxes))
+        inputs = [_box(node) for node in graph.node if node.name.startswith("input/")]
+        found.append((calls, inputs, graph.versions.producer))
+    assert found[0] == found[1]
+    assert ("Net/Sequential[body]/Block[0]", "aten::mul") in [call[:2] for call in found[1][0]]
+
+
+def _box(node):
+    """What a name says of an input or parameter, without what PyTorch repeats with a number."""
+    name = re.sub(r"\.\d+$", "", node.name)
+    return re.sub(r"(/\w+)\1$", r"\1", name)
+
+
+def test_verbose_graphs_and_what_cannot_be_exported(tmp_path, capsys):
+    class Decides(tlc.nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else -x
+
+    with ours.SummaryWriter(tmp_path) as writer:
+        writer.add_graph(tlc.nn.Linear(2, 1), tlc.ones(1, 2), verbose=True)
+        assert "Linear/linear" in capsys.readouterr().out
+        with pytest.raises(Exception, match="data"):
+            writer.add_graph(Decides(), tlc.ones(2))
 
 
 def test_wrong_arguments(tmp_path):

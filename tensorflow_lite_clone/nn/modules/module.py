@@ -25,12 +25,13 @@ from tensorflow_lite_clone.nn.modules.hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
-from tensorflow_lite_clone.nn.modules.registry import Registry
+from tensorflow_lite_clone.nn.modules.registry import KINDS, Registry, typename
 from tensorflow_lite_clone.nn.modules.state import (
     _EXTRA_STATE_KEY_SUFFIX,  # noqa: F401
     Stateful,
     _IncompatibleKeys,  # noqa: F401
 )
+from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty_like
 from tensorflow_lite_clone.ops.create.convert import parse_to
 from tensorflow_lite_clone.tensor.tensor import Tensor
@@ -102,6 +103,68 @@ class Module(Registry, Hookable, Stateful):
         raise NotImplementedError(
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
+
+    # -- attributes ---------------------------------------------------------------------------
+
+    # In no base, as programs reach those of `object` by ``super(Module, self).__setattr__``.
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        attributes = self.__dict__
+        # Whether a value is a Parameter is quick to say of parameters alone.
+        if isinstance(value, Tensor) and type(value) is not Tensor and isinstance(value, Parameter):
+            self._require_init("parameters")
+            self._remove(name, kept="_parameters")
+            self.register_parameter(name, value)
+        elif name in attributes.get("_parameters", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            self.register_parameter(name, None)
+        elif isinstance(value, Module):
+            self._require_init("module")
+            self._remove(name, kept="_modules")
+            self._set_module(name, value)
+        elif name in attributes.get("_modules", ()):
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            self._set_module(name, None)
+        elif isinstance(value, Buffer) or name in attributes.get("_buffers", ()):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as buffer '{name}' "
+                    "(torch.nn.Buffer, torch.Tensor or None expected)"
+                )
+            self._require_init("buffer")
+            persistent = name not in self._non_persistent_buffers_set
+            if isinstance(value, Buffer):
+                persistent = value.persistent
+            # A subclass may have a `register_buffer` of its own, without that argument.
+            self.register_buffer(name, value, **({} if persistent else {"persistent": False}))
+        else:
+            object.__setattr__(self, name, value)
+            if name in hooks.CALL_TABLES:
+                hooks.expect_hooks(in_modules=True)
+
+    def __delattr__(self, name: str) -> None:
+        for kind in KINDS:
+            members = getattr(self, kind)
+            if name in members:
+                del members[name]
+                if kind == "_buffers":
+                    self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        # Children of containers are called "0", "1", ...: no use to a completer.
+        members = [name for kind in KINDS for name in self.__dict__.get(kind, ())]
+        names = {*object.__dir__(self), *members}
+        return sorted(name for name in names if not name[:1].isdigit())
 
     # -- modes and gradients ------------------------------------------------------------------
 

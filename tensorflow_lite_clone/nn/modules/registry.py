@@ -9,10 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from types import FunctionType
 from typing import Any, Self
 
+from tensorflow_lite_clone._bind.overridable import builtins
 from tensorflow_lite_clone.nn.modules import hooks
-from tensorflow_lite_clone.nn.parameter import Buffer, Parameter
+from tensorflow_lite_clone.nn.parameter import Parameter
 from tensorflow_lite_clone.ops.create.constructors import empty
 from tensorflow_lite_clone.tensor.tensor import Tensor
 
@@ -41,10 +43,11 @@ class Registry:
     _plain = True  # whether nothing in the class stands before the members of these dictionaries
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Let annotations of this package's modules be types, not text.
+        """Let functions that PyTorch has as builtins be no methods, and annotations be types.
 
+        ``conv = torch.conv2d`` in the body of a class is called without the module in PyTorch.
         Programs ask for the type hints of a module with namespaces of their own, where the names
-        that stand in the text mean nothing.
+        that stand in the text of this package's annotations mean nothing.
         """
         super().__init_subclass__(**kwargs)
         if any([getattr(cls, name, None) is not found for name, found in _LOOKUPS.items()]):
@@ -54,7 +57,11 @@ class Registry:
             package, _, module = part.__module__.partition(".")
             # In a program of PyTorch's classes of the package say that they are torch's.
             known = package in (_PACKAGE, "torch") and f"{_PACKAGE}.{module}" in sys.modules
-            if known and str in map(type, own.values()):
+            if not known:
+                for name, value in [*part.__dict__.items()]:
+                    if type(value) is FunctionType and value in builtins():
+                        setattr(part, name, staticmethod(value))
+            elif str in map(type, own.values()):
                 names = vars(sys.modules[f"{_PACKAGE}.{module}"])
                 with suppress(NameError):  # of a type that only checkers import
                     part.__annotations__ = {name: eval(text, names) for name, text in own.items()}
@@ -78,48 +85,6 @@ class Registry:
                 pass  # attributes or properties have taken their places, as in replicas
         return getattr(self, first), getattr(self, second)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        attributes = self.__dict__
-        # Whether a value is a Parameter is quick to say of parameters alone.
-        if isinstance(value, Tensor) and type(value) is not Tensor and isinstance(value, Parameter):
-            self._require_init("parameters")
-            self._remove(name, kept="_parameters")
-            self.register_parameter(name, value)
-        elif name in attributes.get("_parameters", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as parameter '{name}' "
-                    "(torch.nn.Parameter or None expected)"
-                )
-            self.register_parameter(name, None)
-        elif isinstance(value, Registry):
-            self._require_init("module")
-            self._remove(name, kept="_modules")
-            self._set_module(name, value)
-        elif name in attributes.get("_modules", ()):
-            if value is not None:
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as child module '{name}' "
-                    "(torch.nn.Module or None expected)"
-                )
-            self._set_module(name, None)
-        elif isinstance(value, Buffer) or name in attributes.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{typename(value)}' as buffer '{name}' "
-                    "(torch.nn.Buffer, torch.Tensor or None expected)"
-                )
-            self._require_init("buffer")
-            persistent = name not in self._non_persistent_buffers_set
-            if isinstance(value, Buffer):
-                persistent = value.persistent
-            # A subclass may have a `register_buffer` of its own, without that argument.
-            self.register_buffer(name, value, **({} if persistent else {"persistent": False}))
-        else:
-            object.__setattr__(self, name, value)
-            if name in hooks.CALL_TABLES:
-                hooks.expect_hooks(in_modules=True)
-
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         try:
@@ -134,22 +99,6 @@ class Registry:
         raise AttributeError(
             f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self
         )
-
-    def __delattr__(self, name: str) -> None:
-        for kind in KINDS:
-            members = getattr(self, kind)
-            if name in members:
-                del members[name]
-                if kind == "_buffers":
-                    self._non_persistent_buffers_set.discard(name)
-                return
-        object.__delattr__(self, name)
-
-    def __dir__(self) -> list[str]:
-        # Children of containers are called "0", "1", ...: no use to a completer.
-        members = [name for kind in KINDS for name in self.__dict__.get(kind, ())]
-        names = {*object.__dir__(self), *members}
-        return sorted(name for name in names if not name[:1].isdigit())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from tensorflow_lite_clone.autograd.inplace import check_inplace
 from tensorflow_lite_clone.autograd.node import Leaf
-from tensorflow_lite_clone.core.dtypes import DType
+from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.shape import contiguous_strides
-from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.compat.untyped_storage import UntypedStorage, expect_values, rows_of
+from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.ops.shape.slices import as_strided
 from tensorflow_lite_clone.storage import Storage
 from tensorflow_lite_clone.tensor import Tensor
@@ -26,16 +27,29 @@ class _Warned:
 class TypedStorage:
     """All elements of a tensor's memory in order; writing one writes the tensor."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        tensor = tensor.detach()
-        memory = tensor._storage.root or tensor._storage
-        size = extent(memory.array.shape, memory.backend.strides(memory.array))
-        self._line = as_strided(tensor, (size,), (1,), 0)
+    def __init__(
+        self,
+        source: Any = 0,
+        *,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: DType | None = None,
+        device: Any = None,
+        _internal: bool = False,
+    ) -> None:
+        if wrap_storage is None:
+            if isinstance(source, int):
+                source = empty(source, dtype=dtype, device=device)
+            elif not isinstance(source, Tensor):
+                source = tensor(source, dtype=dtype, device=device)
+            dtype = source.dtype
+            wrap_storage = UntypedStorage(source)
+        self._untyped_storage = wrap_storage
+        #: The elements' dtype.
+        self.dtype = dtype or get_default_dtype()
 
     @property
-    def dtype(self) -> DType:
-        """The elements' dtype."""
-        return self._line.dtype
+    def _line(self) -> Tensor:
+        return self._untyped_storage._line(self.dtype)
 
     @property
     def device(self) -> Any:
@@ -55,9 +69,20 @@ class TypedStorage:
 
     __len__ = size
 
+    _size = size
+
     def nbytes(self) -> int:
         """How many bytes there are."""
-        return self._line.nbytes
+        return self._untyped_storage.nbytes()
+
+    def resize_(self, size: int) -> None:
+        """Give the memory room for `size` elements; see `UntypedStorage.resize_`."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    _resize_ = resize_
+
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
 
     def element_size(self) -> int:
         """The bytes of one element."""
@@ -69,7 +94,7 @@ class TypedStorage:
 
     def untyped(self) -> UntypedStorage:
         """The same memory in bytes."""
-        return UntypedStorage(self._line)
+        return self._untyped_storage
 
     def type(self) -> str:
         """The type's name, such as ``torch.FloatStorage``."""
@@ -92,6 +117,15 @@ class TypedStorage:
     def clone(self) -> TypedStorage:
         """A copy."""
         return TypedStorage(self._line.clone())
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict) -> TypedStorage:
+        memory = copy.deepcopy(self._untyped_storage, memo)
+        return TypedStorage(wrap_storage=memory, dtype=self.dtype)
+
+    def __reduce__(self) -> tuple:
+        return TypedStorage, (self._line,)
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
@@ -215,9 +249,7 @@ def _shown(target: Tensor, source: Any) -> Tensor:
     if source is None:
         return target.new_empty((0,))
     if isinstance(source, UntypedStorage):
-        line = source._line()
-        whole = line.numel() // target.element_size() * target.element_size()
-        return line[:whole].view(target.dtype)
+        return source._line(target.dtype)
     if not isinstance(source, (Tensor, TypedStorage)):
         raise TypeError(
             f"set_(): argument 'source' must be Tensor or Storage, not {type(source).__name__}"

@@ -10,10 +10,10 @@ from typing import Any
 from tensorflow_lite_clone import backends
 from tensorflow_lite_clone.core.dtypes import DType, get_default_dtype, uint8
 from tensorflow_lite_clone.core.public import export, public
-from tensorflow_lite_clone.core.strides import extent
 from tensorflow_lite_clone.ops.create.constructors import empty, tensor
 from tensorflow_lite_clone.ops.create.interchange import frombuffer
-from tensorflow_lite_clone.storage import Storage
+from tensorflow_lite_clone.ops.properties import deep_copied
+from tensorflow_lite_clone.storage import Storage, bytes_of, bytes_of_memory, resize_memory
 from tensorflow_lite_clone.tensor import Tensor, new_tensor
 
 
@@ -31,13 +31,11 @@ class UntypedStorage:
                 kind = type(source).__name__
                 raise RuntimeError(f"UntypedStorage(): expected a sequence of ints, got {kind}")
             source = tensor(source, dtype=uint8, device=device)
-        self._memory = source._storage.root or source._storage
+        self._root = source._storage.root or source._storage
 
-    @classmethod
-    def _of(cls, memory: Storage) -> UntypedStorage:
-        self = cls.__new__(cls)
-        self._memory = memory
-        return self
+    @property
+    def _memory(self) -> Storage:
+        return self._root.root or self._root  # which changes when the size does
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
@@ -62,16 +60,17 @@ class UntypedStorage:
         return id(self._memory)
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return self._memory.backend.data_pointer(self._memory.array)
+        """The address of the first byte; 0 where there is none."""
+        return self.nbytes() and self._memory.backend.data_pointer(self._memory.array)
 
     def nbytes(self) -> int:
         """How many bytes there are."""
-        memory = self._memory
-        array = memory.array
-        return extent(array.shape, memory.backend.strides(array)) * array.dtype.itemsize
+        return bytes_of_memory(self._memory)
 
     size = __len__ = nbytes
+
+    def __sizeof__(self) -> int:
+        return super().__sizeof__() + self.nbytes()
 
     def element_size(self) -> int:
         """1: an element is a byte."""
@@ -111,6 +110,14 @@ class UntypedStorage:
         """A copy."""
         return UntypedStorage(self._line().clone())
 
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+        return UntypedStorage(new_tensor(deep_copied(self._memory, memo)))
+
+    def __reduce__(self) -> tuple:
+        return UntypedStorage, (self._line(),)
+
     def fill_(self, value: int) -> UntypedStorage:
         """Set every byte."""
         self._line().fill_(value)
@@ -121,18 +128,42 @@ class UntypedStorage:
         self._line().copy_(source._line())
         return self
 
+    def resize_(self, size: int) -> UntypedStorage:
+        """Give the memory another size in bytes, for all tensors over it; returns this storage.
+
+        Bytes are kept as far as there is room, others are undefined. Tensors that reach beyond
+        keep their shapes, and raise RuntimeError when they are used until the memory is large
+        enough again. What NumPy or a graph holds of it is not freed before they let go.
+
+        >>> x = torch.arange(4.0)
+        >>> x.untyped_storage().resize_(0).nbytes(), x.shape
+        (0, torch.Size([4]))
+        >>> x.untyped_storage().resize_(16).nbytes()
+        16
+        >>> x.fill_(2.0)
+        tensor([2., 2., 2., 2.])
+        """
+        if not isinstance(size, int):
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
+        if size < 0:
+            raise RuntimeError(f"resize_ expects a size from 0 on, but got {size}")
+        if size != self.nbytes():
+            self._root = resize_memory(self._memory, size)
+        return self
+
     def tolist(self) -> list[int]:
         """The bytes as numbers; NotImplementedError for those of the device ``meta``."""
         expect_values(self)
         return self._line().tolist()
 
-    def _line(self) -> Tensor:
-        """The bytes as a tensor over the same memory."""
+    def _line(self, dtype: DType = uint8) -> Tensor:
+        """The memory as a tensor, of bytes or as many whole elements of `dtype` as there are."""
         memory = self._memory
-        F, array = memory.backend.F, memory.array
-        count = self.nbytes() // array.dtype.itemsize
-        line = F.bitcast(F.as_strided(array, (count,), (1,)), memory.backend.native[uint8])
-        return new_tensor(Storage(line, memory.backend, memory.root or memory))
+        backend, line = memory.backend, bytes_of(memory)
+        if dtype is not uint8:
+            whole = line.shape[0] // dtype.itemsize * dtype.itemsize
+            line = backend.F.bitcast(line[:whole], backend.native[dtype])
+        return new_tensor(Storage(line, backend, memory))
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._line().__dlpack__(**options)
@@ -147,7 +178,8 @@ class UntypedStorage:
                 raise RuntimeError(
                     f"Trying to slice with a step of {step}, but only a step of 1 is supported"
                 )
-            return UntypedStorage._of(self._line()[start : max(start, stop)]._storage)
+            part = self._line()[start : max(start, stop)]._storage
+            return UntypedStorage(new_tensor(Storage(part.array, part.backend)))
         expect_values(self)
         return self._line()[self._place(index)].item()
 

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.strides import MemoryFormat
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops.pointwise._operands import cast, warn_imaginary
+from tensorflow_lite_clone.storage import FreedArray
 from tensorflow_lite_clone.tensor import Tensor
 
 
@@ -190,7 +191,10 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def expect_memory(storage: Any) -> None:
-    """Raise RuntimeError for a tensor that `func.vmap` maps over: no one array is its values."""
+    """Raise RuntimeError for a tensor that `func.vmap` maps over, as no one array is its values,
+    and for one whose memory was given up."""
+    if type(storage.array) is FreedArray:
+        storage.array.refuse()
     if storage.backend.differs(storage.array):
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 

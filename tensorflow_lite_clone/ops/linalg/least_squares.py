@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorflow_lite_clone.core.errors import LinAlgError
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.shape import broadcast_shapes
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import column_major
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops._samples import holds
-from tensorflow_lite_clone.ops.linalg._matrices import adjoint
-from tensorflow_lite_clone.ops.linalg._spectral import decomposed
+from tensorflow_lite_clone.ops.linalg._matrices import adjoint, failure
+from tensorflow_lite_clone.ops.linalg._spectral import decomposed, diagonal
 from tensorflow_lite_clone.ops.reduce._arguments import delivered
 from tensorflow_lite_clone.tensor import Tensor
 
@@ -23,10 +24,14 @@ _EPSILON = {4: 2.0**-23, 8: 2.0**-52}  # by the bytes of a real number
 class LeastSquares(Op):
     """X = A⁺ B, the rank of A, and its singular values.
 
-    Singular values up to `rcond` times the largest count as zero. The gradients are written with
-    the op itself, because A⁻ᴴ's part is played by (A⁺)ᴴ = (Aᴴ)⁺ (Golub and Pereyra, "The
-    differentiation of pseudo-inverses and nonlinear least squares problems" (1973)):
-    gB = (Aᴴ)⁺ gX, gA = -gB Xᴴ + (B - A X) (A⁺ gB)ᴴ + ((Aᴴ)⁺ X) (gX - Aᴴ gB)ᴴ.
+    Singular values up to `rcond` times the largest count as zero. Without `rcond` A is taken for
+    a matrix of full rank: instead of its rank there is the place, from 1, of the first number on
+    the diagonal of R in A = Q R that is zero or not finite, or 0, and no singular values.
+
+    The gradients are written with the op itself, because A⁻ᴴ's part is played by (A⁺)ᴴ = (Aᴴ)⁺
+    (Golub and Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares
+    problems" (1973)): gB = (Aᴴ)⁺ gX,
+    gA = -gB Xᴴ + (B - A X) (A⁺ gB)ᴴ + ((Aᴴ)⁺ X) (gX - Aᴴ gB)ᴴ.
     """
 
     layout = column_major
@@ -40,6 +45,8 @@ class LeastSquares(Op):
             x = F.matmul(F.zeros((*a.shape[:-2], n, m), dtype=a.dtype), b)
             rank = F.zeros(a.shape[:-2], dtype=F.int64)
             return x, rank, F.zeros((*a.shape[:-2], 0), dtype=real.dtype)
+        if rcond is None:
+            return _of_full_rank(F, a, b)
         u, s, vh = F.linalg.svd(a, full_matrices=False)
         kept = s > rcond * s[..., :1]
         inverse = F.where(kept, 1 / F.where(kept, s, 1), 0)
@@ -58,6 +65,24 @@ class LeastSquares(Op):
         return ga - F.matmul(gb, adjoint(F, out0)), gb
 
 
+def _of_full_rank(F: Any, a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """X = R⁻¹ Qᴴ B where A = Q R, or Q R⁻ᴴ B where Aᴴ = Q R; 0, as LAPACK's, where A is 0."""
+    tall = a.shape[-2] >= a.shape[-1]
+    q, r = F.linalg.qr(a if tall else adjoint(F, a), mode="reduced")
+    if tall:
+        x = F.solve_triangular(r, F.matmul(adjoint(F, q), b), upper=True, unitriangular=False)
+    else:
+        half = F.solve_triangular(adjoint(F, r), b, upper=False, unitriangular=False)
+        x = F.matmul(q, half)
+    some = F.any(a != 0, axis=(-2, -1))
+    pivots = diagonal(F, r)
+    singular = ((pivots == 0) | ~F.isfinite(pivots)) & some[..., None]
+    first = F.argmax(F.astype(singular, F.int64), axis=-1) + 1
+    place = F.where(F.any(singular, axis=-1), first, 0)
+    real = F.real(r) if r.dtype.kind == "c" else r
+    return F.where(some[..., None, None], x, 0), place, real[..., 0, :0]
+
+
 @public("linalg", names=("lstsq",))
 def linalg_lstsq(
     input: Tensor,
@@ -73,9 +98,10 @@ def linalg_lstsq(
     (solution, residuals, rank, singular_values): X (..., n, k) or (..., n); the squared norms of
     the columns of A X - B, if m > n and all ranks are n; int64 ranks; singular values. `driver` is
     the LAPACK routine whose answers are given: ``gelsy`` (default) has neither residuals nor
-    singular values, ``gels`` takes A for a matrix of full rank and gives residuals alone,
-    ``gelsd`` and ``gelss`` give all. What is not given is empty. Singular values up to `rcond`
-    (by default the dtype's epsilon times max(m, n)) times the largest count as zero.
+    singular values, ``gels`` takes A for a matrix of full rank (LinAlgError where elimination
+    finds a zero) and gives residuals alone, ``gelsd`` and ``gelss`` give all. What is not given
+    is empty. Singular values up to `rcond` (by default the dtype's epsilon times max(m, n)) times
+    the largest count as zero.
     """
     driver = "gelsy" if driver is None else driver
     vector = _check(input, b, driver)
@@ -86,14 +112,20 @@ def linalg_lstsq(
     broadcast_shapes(input.shape[:-2], columns.shape[:-2])
     epsilon = _EPSILON[input.dtype.itemsize // (2 if input.dtype.is_complex else 1)]
     if driver == "gels":
-        rcond = 0.0
+        rcond = None
     elif rcond is None:
         rcond = epsilon * max(m, n)
     elif rcond < 0:  # LAPACK's documentation of gelsd and gelss
         rcond = 0.0 if driver == "gelsy" else epsilon
     message = "linalg.lstsq: The matrices contain infinities or NaN."
-    parameters = {"rcond": float(rcond)}
-    solution, rank, values = decomposed(message, LeastSquares, input, columns, **parameters)
+    rcond = None if rcond is None else float(rcond)
+    solution, rank, values = decomposed(message, LeastSquares, input, columns, rcond=rcond)
+    failed = failure(rank) if driver == "gels" else None
+    if failed:
+        raise LinAlgError(
+            f"torch.linalg.lstsq: {failed[0]}The least squares solution could not be computed "
+            f"because the input matrix does not have full rank (error code: {failed[1]})."
+        )
     residuals = solution.flatten()[:0]  # in the graph, as PyTorch's
     residuals = residuals.real if residuals.is_complex() else residuals
     if driver != "gelsy" and m > n and (driver == "gels" or holds(rank == n)):

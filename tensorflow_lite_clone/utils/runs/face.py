@@ -354,9 +354,9 @@ class Face:
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """Nothing but a warning: models are not traced here. `viz` draws graphs."""
+        """Nothing but a warning: only TensorBoard's files have graphs. `viz` draws them."""
         warnings.warn(
-            "SummaryWriter.add_graph writes nothing: models are not traced",
+            "SummaryWriter.add_graph writes nothing: graphs are for TensorBoard's own files",
             stacklevel=level_outside(),
         )
 

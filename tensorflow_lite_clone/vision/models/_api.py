@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -294,7 +295,7 @@ def list_models(
     return sorted(
         name
         for name, builder in BUILDERS.items()
-        if (module is None or builder.__module__.rpartition(".")[0] == module.__name__)
+        if (module is None or sys.modules[builder.__module__].__package__ == module.__name__)
         and (not include or matches(name, include))
         and not matches(name, exclude or ())
     )

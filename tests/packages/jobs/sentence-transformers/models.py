@@ -82,7 +82,7 @@ def _():
     found = built().encode(TEXTS * 2, convert_to_tensor=True)
     return (
         util.semantic_search(found[:2], found, top_k=3),
-        util.paraphrase_mining_embeddings(found, top_k=2)[:4],
+        util.paraphrase_mining_embeddings(found[: len(TEXTS)], top_k=2)[:4],
         util.community_detection(found, min_community_size=2, threshold=0.99),
     )
 
