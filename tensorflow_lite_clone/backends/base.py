@@ -57,6 +57,7 @@ class Backend:
     batched = False  # whether its arrays are those of a function under `func.vmap`
     dispatches = False  # whether its arrays are tensors of classes with `__torch_dispatch__`
     alone = True  # whether `guarded` gives back the call itself
+    rounds_numbers = True  # whether a number that scales half floats is rounded as they are, first
     has_values = True  # whether arrays have elements: on the meta device they are shapes alone
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from tensorflow_lite_clone.core.dtypes import float32
@@ -16,6 +17,13 @@ def conj(F: Any, x: Any) -> Any:
 def wide(F: Any, x: Any) -> Any:
     """`x` in float32 if it is of half precision; None stays None."""
     return F.astype(x, float32) if x is not None and x.dtype.itemsize == 2 else x
+
+
+def scaled(F: Any, x: Any, number: Any) -> Any:
+    """`x` times a number, which two-byte floats are not rounded before, but after."""
+    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
+        return F.astype(F.astype(x, float32) * number, x.dtype)
+    return x * number
 
 
 def zeros(F: Any, g: Any) -> Any:
@@ -45,7 +53,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, **parameters)
-            return F.astype(forward(F, F.astype(x, F.float32), **parameters), dtype)
+            return F.astype(forward(F, F.astype(x, float32), **parameters), dtype)
 
     elif count == 3:
 
@@ -53,7 +61,7 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             dtype = x.dtype
             if dtype.itemsize != 2 or dtype.kind in "iu":
                 return forward(F, x, y, **parameters)
-            a, b = F.astype(x, F.float32), F.astype(y, F.float32)
+            a, b = F.astype(x, float32), F.astype(y, float32)
             return F.astype(forward(F, a, b, **parameters), dtype)
 
     else:
@@ -65,4 +73,4 @@ def widened(forward: Callable[..., Any]) -> Callable[..., Any]:
             a, b, c = [wide(F, value) for value in (x, y, z)]
             return F.astype(forward(F, a, b, c, **parameters), dtype)
 
-    return in_float32
+    return wraps(forward)(in_float32)

@@ -16,7 +16,7 @@ __all__ = ["Adadelta", "adadelta"]
 @step()
 def adadelta_step(F: Any, h: Any, p: Any, g: Any, v: Any, u: Any) -> tuple:
     """The rule of `Adadelta`."""
-    g = with_penalty(h, p, g)
+    g = with_penalty(F, h, p, g)
     v = v * h.rho + ((1 - h.rho) * g) * g
     delta = F.sqrt(u + h.eps) / F.sqrt(v + h.eps) * g
     return p - h.lr * delta, v, u * h.rho + ((1 - h.rho) * delta) * delta

@@ -7,7 +7,13 @@ from typing import Any
 from tensorflow_lite_clone.optim.arguments import check_fused, check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
-from tensorflow_lite_clone.optim.rule import precise, step, with_penalty
+from tensorflow_lite_clone.optim.rule import (
+    plus_product,
+    plus_quotient,
+    precise,
+    step,
+    with_penalty,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adagrad", "adagrad"]
@@ -16,10 +22,10 @@ __all__ = ["Adagrad", "adagrad"]
 @step("steps")
 def adagrad_step(F: Any, h: Any, p: Any, g: Any, total: Any, count: Any) -> tuple:
     """The rule of `Adagrad`."""
-    g = with_penalty(h, p, g)
-    total = total + g * g
+    g = with_penalty(F, h, p, g)
+    total = plus_product(F, total, g, g, 1)
     rate = h.lr / (1 + (precise(F, count, p) - 1) * h.lr_decay)
-    return p - (rate * g) / (F.sqrt(total) + h.eps), total
+    return plus_quotient(F, p, g, F.sqrt(total) + h.eps, -rate), total
 
 
 class Adagrad(Optimizer):

@@ -13,7 +13,15 @@ from tensorflow_lite_clone.optim.arguments import (
 )
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
-from tensorflow_lite_clone.optim.rule import decayed, precise, step
+from tensorflow_lite_clone.optim.rule import (
+    decayed,
+    plus_product,
+    plus_quotient,
+    precise,
+    step,
+    times,
+    towards,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["Adam", "adam"]
@@ -22,14 +30,14 @@ __all__ = ["Adam", "adam"]
 @step("steps")
 def adam_step(F: Any, h: Any, p: Any, g: Any, m: Any, v: Any, largest: Any, count: Any) -> tuple:
     """The rule of `Adam`."""
-    p, g = decayed(h, p, g)
+    p, g = decayed(F, h, p, g)
     beta1, beta2 = h.betas
-    m = m + (g - m) * (1 - beta1)
-    v = v * beta2 + ((1 - beta2) * g) * g
+    m = towards(F, m, g, 1 - beta1)
+    v = plus_product(F, times(F, v, beta2), g, g, 1 - beta2)
     largest = F.maximum(largest, v) if h.amsgrad else None
     share1, root2 = _shares(F, h.betas, count, p)
-    denominator = F.sqrt(largest if h.amsgrad else v) / root2 + h.eps
-    return p - ((h.lr / share1) * m) / denominator, m, v, largest
+    denominator = times(F, F.sqrt(largest if h.amsgrad else v), 1 / root2) + h.eps
+    return plus_quotient(F, p, m, denominator, -h.lr / share1), m, v, largest
 
 
 def _shares(F: Any, betas: tuple[float, float], count: Any, p: Any) -> tuple[Any, Any]:

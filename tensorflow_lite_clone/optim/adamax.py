@@ -16,7 +16,7 @@ __all__ = ["Adamax", "adamax"]
 @step("steps")
 def adamax_step(F: Any, h: Any, p: Any, g: Any, m: Any, u: Any, count: Any) -> tuple:
     """The rule of `Adamax`."""
-    g = with_penalty(h, p, g)
+    g = with_penalty(F, h, p, g)
     beta1, beta2 = h.betas
     m = m + (g - m) * (1 - beta1)
     u = F.maximum(u * beta2, F.abs(g) + h.eps)

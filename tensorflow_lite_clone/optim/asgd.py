@@ -17,7 +17,7 @@ __all__ = ["ASGD", "asgd"]
 @step("etas", "mus")
 def asgd_step(F: Any, h: Any, p: Any, g: Any, a: Any, eta: Any, mu: Any) -> tuple:
     """The rule of `ASGD`, with the rates that it begins with."""
-    g = with_penalty(h, p, g)
+    g = with_penalty(F, h, p, g)
     eta, mu = narrowed(F, eta, p), narrowed(F, mu, p)
     p = p * (1 - h.lambd * eta) - eta * g
     mean = a + (p - a) * mu

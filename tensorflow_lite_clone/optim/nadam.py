@@ -34,7 +34,7 @@ def nadam_products(F, products, *, steps, beta1, momentum_decay, found_inf=None)
 @step("steps", "products")
 def nadam_step(F: Any, h: Any, p: Any, g: Any, m: Any, v: Any, count: Any, product: Any) -> tuple:
     """The rule of `NAdam`, mu_t being in the product of the momenta."""
-    p, g = decayed(h, p, g)
+    p, g = decayed(F, h, p, g)
     beta1, beta2 = h.betas
     m = m + (g - m) * (1 - beta1)
     v = v * beta2 + ((1 - beta2) * g) * g

@@ -16,7 +16,7 @@ __all__ = ["RAdam", "radam"]
 @step("steps")
 def radam_step(F: Any, h: Any, p: Any, g: Any, m: Any, v: Any, count: Any) -> tuple:
     """The rule of `RAdam`."""
-    p, g = decayed(h, p, g)
+    p, g = decayed(F, h, p, g)
     beta1, beta2 = h.betas
     limit = 2 / (1 - beta2) - 1
     m = m + (g - m) * (1 - beta1)

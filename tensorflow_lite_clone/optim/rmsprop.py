@@ -7,7 +7,15 @@ from typing import Any
 from tensorflow_lite_clone.optim.arguments import check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import STEP, Record, State, functional
-from tensorflow_lite_clone.optim.rule import step, with_penalty
+from tensorflow_lite_clone.optim.rule import (
+    plus,
+    plus_product,
+    plus_quotient,
+    step,
+    times,
+    towards,
+    with_penalty,
+)
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["RMSprop", "rmsprop"]
@@ -16,17 +24,17 @@ __all__ = ["RMSprop", "rmsprop"]
 @step()
 def rmsprop_step(F: Any, h: Any, p: Any, g: Any, v: Any, b: Any, mean: Any) -> tuple:
     """The rule of `RMSprop`."""
-    g = with_penalty(h, p, g)
-    v = v * h.alpha + ((1 - h.alpha) * g) * g
+    g = with_penalty(F, h, p, g)
+    v = plus_product(F, times(F, v, h.alpha), g, g, 1 - h.alpha)
     if h.centered:
-        mean = mean + (g - mean) * (1 - h.alpha)
+        mean = towards(F, mean, g, 1 - h.alpha)
         denominator = F.sqrt(v - mean * mean) + h.eps
     else:
-        denominator = F.sqrt(v) + h.eps
+        denominator = F.astype(F.sqrt(v) + h.eps, v.dtype)
     if h.momentum:
-        b = b * h.momentum + g / denominator
-        return p - h.lr * b, v, b, mean
-    return p - (h.lr * g) / denominator, v, b, mean
+        b = plus_quotient(F, times(F, b, h.momentum), g, denominator, 1)
+        return plus(F, p, b, -h.lr), v, b, mean
+    return plus_quotient(F, p, g, denominator, -h.lr), v, b, mean
 
 
 class RMSprop(Optimizer):

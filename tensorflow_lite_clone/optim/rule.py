@@ -23,6 +23,7 @@ from typing import Any
 from tensorflow_lite_clone.core.dtypes import float32, float64
 from tensorflow_lite_clone.core.hyper import Hyper
 from tensorflow_lite_clone.dispatch.op import composite
+from tensorflow_lite_clone.ops._formulas import scaled, wide
 
 
 def step(*each: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -68,19 +69,58 @@ def unless(
     )
 
 
-def with_penalty(h: Any, p: Any, g: Any) -> Any:
+def _are_half(number: Any, *arrays: Any) -> bool:
+    """Whether a number is Python's and all arrays are of half floats."""
+    return isinstance(number, (int, float)) and all([x.dtype.itemsize == 2 for x in arrays])
+
+
+def plus(F: Any, x: Any, y: Any, number: Any) -> Any:
+    """``x + number y``; of half floats PyTorch rounds the number, and then once the result."""
+    if not _are_half(number, x, y):
+        return x + number * y
+    number = wide(F, scaled(F, F.ones_like(y), number))
+    return F.astype(wide(F, x) + number * wide(F, y), x.dtype)
+
+
+def times(F: Any, x: Any, number: Any) -> Any:
+    """``x number``; half floats are rounded once."""
+    return scaled(F, x, number) if _are_half(number, x) else x * number
+
+
+def plus_product(F: Any, x: Any, y: Any, z: Any, number: Any) -> Any:
+    """``x + number y z``; half floats are rounded once."""
+    if _are_half(number, x, y, z):
+        return F.addcmul(x, y, z, value=number)
+    return x + (number * y) * z
+
+
+def plus_quotient(F: Any, x: Any, y: Any, z: Any, number: Any) -> Any:
+    """``x + number y / z``; half floats are rounded once."""
+    if _are_half(number, x, y, z):
+        return F.addcdiv(x, y, z, value=number)
+    return x + (number * y) / z
+
+
+def towards(F: Any, x: Any, y: Any, weight: Any) -> Any:
+    """``x + weight (y - x)``; half floats are rounded once."""
+    if _are_half(weight, x, y):
+        return F.lerp_scalar(x, y, weight=weight)
+    return x + (y - x) * weight
+
+
+def with_penalty(F: Any, h: Any, p: Any, g: Any) -> Any:
     """The gradient of the loss to be minimised plus the L2 penalty's."""
     if h.maximize:
         g = -g
-    return g + h.weight_decay * p if h.weight_decay else g
+    return plus(F, g, p, h.weight_decay) if h.weight_decay else g
 
 
-def decayed(h: Any, p: Any, g: Any) -> tuple[Any, Any]:
+def decayed(F: Any, h: Any, p: Any, g: Any) -> tuple[Any, Any]:
     """Parameter and gradient with weight decay in the one or, unless it is decoupled, the other."""
     if h.decoupled_weight_decay:
-        p = p * (1 - h.lr * h.weight_decay) if h.weight_decay else p
+        p = times(F, p, 1 - h.lr * h.weight_decay) if h.weight_decay else p
         return p, -g if h.maximize else g
-    return p, with_penalty(h, p, g)
+    return p, with_penalty(F, h, p, g)
 
 
 def precise(F: Any, count: Any, p: Any) -> Any:

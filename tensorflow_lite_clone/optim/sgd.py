@@ -8,7 +8,7 @@ from tensorflow_lite_clone.ops.create.constructors import zeros_like
 from tensorflow_lite_clone.optim.arguments import check_fused, check_hyperparameters
 from tensorflow_lite_clone.optim.optimizer import Optimizer, ParamsT
 from tensorflow_lite_clone.optim.record import Record, State, functional
-from tensorflow_lite_clone.optim.rule import step, with_penalty
+from tensorflow_lite_clone.optim.rule import plus, step, times, with_penalty
 from tensorflow_lite_clone.tensor import Tensor
 
 __all__ = ["SGD", "sgd"]
@@ -17,11 +17,11 @@ __all__ = ["SGD", "sgd"]
 @step("first")
 def sgd_step(F: Any, h: Any, p: Any, g: Any, b: Any, is_first: bool) -> tuple:
     """The rule of `SGD`; where `is_first`, there is no momentum yet."""
-    g = with_penalty(h, p, g)
+    g = with_penalty(F, h, p, g)
     if h.momentum:
-        b = g if is_first else b * h.momentum + g * (1 - h.dampening)
-        g = g + h.momentum * b if h.nesterov else b
-    return p - h.lr * g, b
+        b = g if is_first else plus(F, times(F, b, h.momentum), g, 1 - h.dampening)
+        g = plus(F, g, b, h.momentum) if h.nesterov else b
+    return plus(F, p, g, -h.lr), b
 
 
 class SGD(Optimizer):

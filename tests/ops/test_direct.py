@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
 import pytest
 import torch
 
@@ -129,3 +130,24 @@ def test_views_that_may_not_be_used_are_left_alone_without_gradients() -> None:
         assert (part @ base)[0, 0].item() == 16
     with pytest.raises(RuntimeError, match="view"):
         part @ base
+
+
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_the_gradient_of_softmax_is_a_function(dtype):
+    found = []
+    for library in (torch, tlc):
+        kind = getattr(library, dtype)
+        y = library.arange(128).double().reshape(2, 64).sin().to(kind).softmax(1).requires_grad_()
+        g = library.arange(128).double().reshape(2, 64).cos().to(kind)
+        result = library._softmax_backward_data(g, y, -1, kind)
+        result.sum().backward()
+        values = [result.detach().double().numpy(), y.grad.double().numpy()]
+        with pytest.raises(RuntimeError) as caught:
+            library._softmax_backward_data(g[:1], y, 1, kind)
+        found.append((*values, str(caught.value)))
+    (expected, gradient, message), (result, own_gradient, own_message) = found
+    assert message == own_message
+    rounding = 1e-14 if dtype == "float64" else 0
+    np.testing.assert_allclose(result, expected, rtol=0, atol=rounding)
+    if rounding:
+        np.testing.assert_allclose(own_gradient, gradient, rtol=0, atol=rounding)

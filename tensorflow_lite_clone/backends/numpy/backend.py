@@ -63,6 +63,7 @@ class NumpyBackend(Backend):
     native = NATIVE
     dtypes = {native: dtype for dtype, native in NATIVE.items()}
     accelerators = ("numba",) if _NUMBA else ()
+    rounds_numbers = False
 
     def __init__(self) -> None:
         super().__init__()

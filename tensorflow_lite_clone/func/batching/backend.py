@@ -56,6 +56,7 @@ class BatchedBackend(Backend):
         self.depth: int = getattr(base, "depth", 0) + 1
         self.device = base.device
         self.dtypes, self.native = base.dtypes, base.native
+        self.rounds_numbers = base.rounds_numbers
         self.primitives = self.xp = Words(self)
         self.array_type: Any = type("Batched", (Batched,), {"backend": self, "__slots__": ()})
         self.generator = BatchedGenerator(self)

@@ -17,6 +17,7 @@ from tensorflow_lite_clone.ops.pointwise._elementwise import (
     inplace_form,
     pointwise,
 )
+from tensorflow_lite_clone.ops.pointwise._operands import half_number
 from tensorflow_lite_clone.ops.pointwise._pointwise import unary
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.ops.shape._views import stepwise
@@ -91,6 +92,7 @@ inplace_form(threshold, "torch", "functional")
 
 
 @composite
+@widened
 def hardtanh_backward(F, g, x, *, low, high):
     """g between the bounds, 0 on them and outside"""
     return F.where((x > low) & (x < high), g, 0)
@@ -117,6 +119,8 @@ def hardtanh(
     """`input` between `min_val` and `max_val`; the gradient at the bounds is 0."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
+    for bound in (min_val, max_val):
+        half_number(bound, input)  # refuses what is too large
     if input.dtype.kind in "iu":
         min_val, max_val = int(min_val), int(max_val)
         if min_val < 0 and input.dtype.kind == "u":
@@ -134,6 +138,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composite
+@widened
 def leaky_relu_backward(F, g, x, *, slope):
     """g for positive x, else slope g"""
     return F.where(x > 0, g, g * slope)
@@ -245,6 +250,7 @@ inplace_form(rrelu, "torch", "functional")
 
 
 @composite
+@widened
 def elu_backward(F, g, x, *, alpha, scale, rate):
     """scale g for positive x, else scale alpha rate exp(rate x) g"""
     slope = F.exp(F.where(x >= 0, 0, x) * rate) * (scale * alpha * rate)
@@ -308,6 +314,7 @@ inplace_form(celu, "torch", "functional")
 
 
 @composite
+@widened
 def hardsigmoid_backward(F, g, x):
     """g / 6 between -3 and 3"""
     return F.where((x > -3) & (x < 3), g / 6, 0)
@@ -334,6 +341,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composite
+@widened
 def hardswish_backward(F, g, x):
     """0 up to -3, g from 3 on, g (x / 3 + 1/2) between"""
     return F.where(x <= -3, 0, F.where(x >= 3, g, g * (x / 3 + 0.5)))
@@ -395,7 +403,7 @@ class Softshrink(Pointwise):
 @public("torch", "method", "functional")
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """`input` outside of ``[-lambd, lambd]``, else 0."""
-    return pointwise(Hardshrink, input, out=out, lambd=lambd)
+    return pointwise(Hardshrink, input, out=out, lambd=half_number(lambd, input))
 
 
 @public("functional")

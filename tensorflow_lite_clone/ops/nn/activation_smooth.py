@@ -22,6 +22,7 @@ _GELU_CUBIC = 0.044715
 
 
 @composite
+@widened
 def gelu_backward(F, g, x):
     """g (Phi(x) + x phi(x)) with the normal distribution's function and density"""
     distribution = 0.5 * (1 + F.erf(x * math.sqrt(0.5)))
@@ -30,6 +31,7 @@ def gelu_backward(F, g, x):
 
 
 @composite
+@widened
 def gelu_tanh_backward(F, g, x):
     """the gradient of 0.5 x (1 + tanh(u)), u = rate (x + cubic x^3)"""
     square = x * x
@@ -76,6 +78,7 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
 
 
 @composite
+@widened
 def silu_backward(F, g, x):
     """g s (1 + x (1 - s)), s = sigmoid(x)"""
     s = F.sigmoid(x)
@@ -102,6 +105,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composite
+@widened
 def mish_backward(F, g, x):
     """g (t + x s (1 - t t)), s = sigmoid(x), t = tanh(softplus(x))"""
     t = F.tanh(_softplus(F, x))
@@ -132,6 +136,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @composite
+@widened
 def softplus_backward(F, g, x, *, beta, threshold):
     """g sigmoid(beta x), g past the threshold"""
     z = x * beta
@@ -161,6 +166,7 @@ def softplus(
 
 
 @composite
+@widened
 def log_sigmoid_backward(F, g, x):
     """g sigmoid(-x)"""
     return g * F.sigmoid(-x)

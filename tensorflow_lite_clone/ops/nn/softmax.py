@@ -7,13 +7,14 @@ import warnings
 from typing import Any
 
 from tensorflow_lite_clone.autograd.apply import apply, apply_unary
+from tensorflow_lite_clone.autograd.namespaces import recorded
 from tensorflow_lite_clone.core.dtypes import DType, as_dtype, float32
 from tensorflow_lite_clone.core.errors import level_outside
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.core.strides import contiguous_format
 from tensorflow_lite_clone.dispatch.op import Op, composite
 from tensorflow_lite_clone.ops._fast_paths import along_dim
-from tensorflow_lite_clone.ops._formulas import conj
+from tensorflow_lite_clone.ops._formulas import conj, widened
 from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.pointwise._operands import cast, refuse
 from tensorflow_lite_clone.ops.reduce._arguments import (
@@ -43,6 +44,7 @@ class Softmax(Op):
 
 
 @composite
+@widened
 def softmax_backward(F, g, y, *, axis):
     """``gx = y * (g - sum(g * y))``."""
     gy = g * y
@@ -75,6 +77,7 @@ class LogSoftmax(Op):
 
 
 @composite
+@widened
 def log_softmax_backward(F, g, y, *, axis):
     """``gx = g - exp(y) * sum(g)``."""
     return g - F.exp(y) * F.sum(g, axis=axis, keepdims=True)
@@ -171,6 +174,35 @@ def _safe_softmax(input: Tensor, dim: int, dtype: DType | None = None) -> Tensor
             [0.0000, 0.0000]])
     """
     return _soft("softmax", SafeSoftmax, input, dim, dtype)
+
+
+@public("torch")
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
+) -> Tensor:
+    """The gradient in the input of the softmax `output` along `dim`, for that in `output`.
+
+    Functions with a `backward` of their own call it (transformers' SEW-D). Both tensors have one
+    shape, and the dtype `input_dtype`. Raises RuntimeError for others.
+
+    >>> y = torch.softmax(torch.zeros(2), 0)
+    >>> torch._softmax_backward_data(torch.tensor([1.0, 0.0]), y, 0, y.dtype)
+    tensor([ 0.2500, -0.2500])
+    """
+    if grad_output.shape != output.shape:
+        raise RuntimeError(
+            "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 "
+            f"'output'; but {list(grad_output.shape)} does not equal {list(output.shape)} (while "
+            "checking arguments for softmax_backward)"
+        )
+    for dtype in (grad_output.dtype, input_dtype):
+        if dtype is not output.dtype:
+            raise RuntimeError(
+                f"expected scalar type {output.dtype.short_name} but found {dtype.short_name}"
+            )
+    F = recorded(output._storage.backend)
+    gradient: Tensor = F.softmax_backward(grad_output, output, axis=axis_of(dim, output.ndim))
+    return gradient
 
 
 @public("functional")

@@ -14,6 +14,8 @@ from tensorflow_lite_clone.autograd.apply import (
     NAMES,
     apply,
     edges_of,
+    record,
+    wrap_freely,
 )
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
 from tensorflow_lite_clone.autograd.inplace import (
@@ -26,7 +28,7 @@ from tensorflow_lite_clone.autograd.inplace import (
     write,
 )
 from tensorflow_lite_clone.autograd.mode import mode
-from tensorflow_lite_clone.core.dtypes import get_default_dtype
+from tensorflow_lite_clone.core.dtypes import float32, get_default_dtype
 from tensorflow_lite_clone.core.public import export
 from tensorflow_lite_clone.core.signature import checked
 from tensorflow_lite_clone.dispatch import costs, hooks
@@ -38,6 +40,7 @@ from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._operands import (
     as_number,
     as_operands,
+    cast,
     no_halves,
     operand_dtype,
     refuse,
@@ -54,6 +57,7 @@ class Pointwise(Op):
     floating = False  # integers become the default dtype
     refuses = ""  # kinds of the operands' common dtype that it does not serve
     numbers_alone = False  # Python numbers without a Tensor are operands, on the CPU
+    scales: tuple[int, ...] = ()  # which operands may be such numbers as in `rounded_once`
     check: Callable[[tuple], None] | None = None  # raises for operands torch refuses
     layout_agnostic = True
     layout = elementwise
@@ -143,7 +147,49 @@ def promote(op: type[Pointwise], values: tuple) -> list[Tensor] | None:
         refuse(f"{op.name}_{place.type}", dtype)  # as PyTorch calls its kernels
     if op.floating and dtype.kind in "biu":
         dtype = get_default_dtype()
-    return as_operands(tuple(known), dtype)
+    return as_operands(tuple(known), dtype, op.scales)
+
+
+def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
+    """An op of half floats and a number, which is a zero-dim tensor of float32.
+
+    As in PyTorch all is calculated in float32 and then rounded where the number is the second
+    operand. The first is rounded before; but gradients, in which it scales, take it as it is.
+    """
+    storages = x._storage, y._storage
+    backend = storages[0].backend
+    recording, mode.grad = mode.grad, False
+    try:
+        if y.dtype is not float32:
+            output = apply(op, cast(x, y.dtype), y)
+        elif hooks.around_op:  # which are shown the casts, too
+            output = cast(apply(op, cast(x, float32), y), x.dtype)
+        else:
+            half, number = [storage.physical for storage in storages]
+            arrays = backend.F.astype(half, float32), number
+            result = in_order(op, backend, run(op, backend, arrays, {}), arrays, {})
+            output = wrap_freely(backend.F.astype(result, half.dtype), backend)
+    finally:
+        mode.grad = recording
+    if recording and op.differentiable:
+        edges, mask = edges_of((x, y))
+        if mask:
+            record(output, op, backend, edges, mask, storages)
+    return output
+
+
+def _is_mixed(op: type[Pointwise], operands: list[Tensor]) -> bool:
+    """Whether `rounded_once` is for these operands; modes are shown one operation of them."""
+    mixed = op.scales and operands[0].dtype is not operands[1].dtype
+    return bool(mixed) and not mode.dispatch_modes
+
+
+def apply_promoted(op: type[Pointwise], operands: list[Tensor], **parameters: Any) -> Tensor:
+    """`apply` for what `promote` gives."""
+    if _is_mixed(op, operands):
+        return rounded_once(op, *operands)
+    result: Tensor = apply(op, *operands, **parameters)
+    return result
 
 
 def write_pointwise(
@@ -167,7 +213,8 @@ def write_pointwise(
     operands, storages = on_one_backend(target, operands, op)
     backend = target._storage.backend
     array = target._storage.physical
-    fits = operands[0] is target and all(
+    mixed = _is_mixed(op, operands)
+    fits = (operands[0] is target and not mixed) and all(
         [broadcasts_to(storage.physical.shape, array.shape) for storage in storages[1:]]
     )
     writer = backend.writers[op] if fits else None
@@ -177,6 +224,8 @@ def write_pointwise(
             if backend.lays
             else [storage.array for storage in storages]
         )
+        if mixed:  # as in `rounded_once`
+            arrays[0] = backend.F.astype(arrays[0], operands[1].dtype)
         result = run(op, backend, arrays, parameters)
         result = in_order(op, backend, result, arrays, parameters)
         check_result(op.name, target, result, backend)
@@ -269,7 +318,7 @@ def pointwise(
         operands = promote(op, values)
         if operands is None:
             raise wrong_operands(op.name, *values)
-        result = apply(op, *operands, **parameters)
+        result = apply_promoted(op, operands, **parameters)
     return result if out is None else write_out(op.name, out, result, values, elementwise=True)
 
 

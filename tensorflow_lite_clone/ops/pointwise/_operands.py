@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -11,16 +12,21 @@ from tensorflow_lite_clone.autograd.apply import apply, wrap
 from tensorflow_lite_clone.autograd.mode import mode
 from tensorflow_lite_clone.core.dtypes import (
     DType,
+    bfloat16,
     dtype_of_scalar,
+    float16,
+    float32,
     promote_operands,
     promote_peers,
 )
 from tensorflow_lite_clone.core.errors import level_outside
+from tensorflow_lite_clone.core.limits import finfo, overflow
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import like_first
 from tensorflow_lite_clone.tensor import Tensor
 
 Number = bool | int | float | complex
+HALVES = (bfloat16, float16)
 
 
 class Cast(Op):
@@ -88,6 +94,23 @@ def as_number(value: Any) -> Any:
     return None
 
 
+def is_half_number(value: float, native: Any) -> bool:
+    """Whether a dtype of half floats holds a number as it is."""
+    return -65504 <= value <= 65504 and float(native.type(value)) == value
+
+
+def half_number(value: Any, x: Tensor) -> Any:
+    """A number as some functions read it beside half floats, rounded as these are.
+
+    RuntimeError where it is larger than all of them. A number beside other dtypes as it is.
+    """
+    if value is None or x.dtype not in HALVES:
+        return value
+    if finfo(x.dtype).max < abs(value) < math.inf:
+        raise overflow(x.dtype)
+    return float(x._storage.physical.dtype.type(value))
+
+
 def operand_dtype(*values: Any) -> DType:
     """PyTorch's result type of Tensors and Python numbers (see `core.dtypes`).
 
@@ -118,18 +141,25 @@ def no_halves(name: str) -> Callable[[tuple], None]:
     return check
 
 
-def as_operands(values: tuple, dtype: DType) -> list[Tensor]:
+def as_operands(values: tuple, dtype: DType, scales: tuple[int, ...] = ()) -> list[Tensor]:
     """Each value as a Tensor of `dtype` on the Tensors' device.
 
-    Zero-dim CPU tensors join tensors of another device, as in PyTorch.
+    Zero-dim CPU tensors join tensors of another device, as in PyTorch. Beside half floats numbers
+    and zero-dim tensors of other dtypes are Tensors of float32 at the places `scales`, unless the
+    device rounds them.
     """
     backend = common_backend(values)
+    if dtype not in HALVES or backend.rounds_numbers:
+        scales = ()
     operands = []
-    for value in values:
-        if not isinstance(value, Tensor):
-            operands.append(wrap(backend.constant(value, backend.native[dtype]), backend))
-            continue
-        operands.append(cast(joined(value, backend), dtype))
+    for place, value in enumerate(values):
+        is_number = not isinstance(value, Tensor)
+        exact = place in scales and (is_number or (not value.ndim and value.dtype is not dtype))
+        kind = float32 if exact else dtype
+        if is_number:
+            operands.append(wrap(backend.constant(value, backend.native[kind]), backend))
+        else:
+            operands.append(cast(joined(value, backend), kind))
     return operands
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tensorflow_lite_clone.autograd.apply import NAMES, apply, wrap
+from tensorflow_lite_clone.autograd.apply import NAMES, wrap
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text
 from tensorflow_lite_clone.autograd.inplace import write_array
 from tensorflow_lite_clone.autograd.mode import mode
@@ -30,13 +30,14 @@ from tensorflow_lite_clone.ops.decorators.autocast import calls_cast_operands, c
 from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import (
     Pointwise,
+    apply_promoted,
     broadcasts_to,
     prepare,
     promote,
     write_pointwise,
     wrong_operands,
 )
-from tensorflow_lite_clone.ops.pointwise._operands import as_number
+from tensorflow_lite_clone.ops.pointwise._operands import as_number, is_half_number
 from tensorflow_lite_clone.ops.reduce._arguments import (
     expect_tensor,
     override_or_raise,
@@ -73,7 +74,9 @@ def _make_unary(name, op, slow, differentiable):
 """
 
 _BINARY = """
-def _make_binary(name, op, slow, differentiable, general, check):
+def _make_binary(
+    name, op, slow, floats, integers, differentiable, general, general_reflected, check
+):
     calls = op.calls
 
     def operator(input, other):
@@ -107,7 +110,7 @@ def _make_binary(name, op, slow, differentiable, general, check):
         kind = other.__class__
         if (kind is not float and kind is not int) or not isinstance(self, Tensor):
             expect_tensor(name, self)
-            result = general(other, self)
+            result = general_reflected(other, self)
             return try_overrides(reflected, self, other) if result is NotImplemented else result
         {reflected_number}
         {reflected}
@@ -119,14 +122,14 @@ def _make_binary(name, op, slow, differentiable, general, check):
 _READ_NUMBER = """
 {x}_storage = {x}._storage
 {x}_array = {x}_storage.physical
-letter = {x}_array.dtype.kind
-if (
-    autocast
-    or (letter not in "fV" and (letter != "i" or kind is float))
-    or (slow and letter in slow)
-):
-    return general({operands})
+letter = {x}_array.dtype.char
 backend = {x}_storage.backend
+if autocast or (
+    letter not in floats
+    and (kind is float or letter not in integers)
+    and not (letter in "eE" and is_half_number(other, {x}_array.dtype))
+):
+    return {general}({operands})
 other_storage = None
 other_array = backend.constant(other, {x}_array.dtype)
 """
@@ -135,7 +138,7 @@ _NAMES = NAMES | {
     each.__name__: each
     for each in (
         NotStrided, Parameter, cast_operands, expect_tensor, override_or_raise,
-        prepare, try_overrides, write_out,
+        is_half_number, prepare, try_overrides, write_out,
     )
 } | dict(MANY=MANY, __name__=__name__, autocast=autocast)  # fmt: skip
 
@@ -152,11 +155,21 @@ _check = "if check is not None:\n    check((input, other))"  # PyTorch's errors 
 _UNARY = fill(_UNARY, call=_call("input", run=_IN_PARTS, finish=_write))
 _BINARY = fill(
     _BINARY,
-    number=fill(_READ_NUMBER, x="input", operands="input, other"),
+    number=fill(_READ_NUMBER, x="input", general="general", operands="input, other"),
     operator=_call("input", "other", optional=("other",), run=_IN_PARTS, refused=_check),
-    reflected_number=fill(_READ_NUMBER, x="self", operands="other, self"),
+    reflected_number=fill(
+        _READ_NUMBER, x="self", general="general_reflected", operands="other, self"
+    ),
     reflected=_call("other", "self", optional=("other",)),
 )
+
+
+def _flat(slow: str, scales: tuple[int, ...]) -> tuple[str, str]:
+    """The letters of the dtypes beside which numbers, and ints, need no other dtype."""
+    floats = "fdV" if scales else "fdeEV"
+    return "" if "f" in slow else floats, "" if "i" in slow else "bhilq"
+
+
 _make_unary = define("_make_unary", _UNARY, __name__, _NAMES)
 _make_binary = define("_make_binary", _BINARY, __name__, _NAMES)
 
@@ -245,6 +258,7 @@ def binary(
     numbers_alone: bool = False,
     check: Callable[[tuple], None] | None = None,
     assign: Callable[[Any, Any], Any] | None = None,
+    scales: tuple[int, ...] = (),
     operators: tuple[str, str | None, str | None] | None = None,
     places: tuple[str, ...] = ("torch", "method"),
     inplace: tuple[str, ...] = ("method",),
@@ -261,7 +275,9 @@ def binary(
     ``assign(array, other)`` is the op in the array's own memory, such as ``operator.iadd``. With
     `numbers` off only Tensors are operands (of the function; its attribute `with_numbers` takes
     numbers all the same), with `number_first` off the first is one, with `numbers_alone` neither
-    need be one. With `arrays` the operators take the device's own arrays. With `self_named` the
+    need be one. Operands at the places `scales` may be numbers of more digits than half floats have
+    (see `_elementwise.rounded_once`); if the first may, Python's reflected operator takes it for
+    the second. With `arrays` the operators take the device's own arrays. With `self_named` the
     first operand may be named so, outside of `Tensor`. The rest is as in `unary`.
     """
     body = {
@@ -273,9 +289,11 @@ def binary(
         "check": check,
         "write": None if assign is None else lambda F, x, y: assign(x, y),
         "assign": assign,
+        "scales": scales,
     }
     op = _make_op(name, name if forward is None else forward, label, body, 2)
     slow = _native_kinds(refuses + ("biu" if floating else ""))
+    flat = _flat(slow, scales)
 
     @calls_cast_operands(name)
     def general(input, other):
@@ -286,9 +304,21 @@ def binary(
             backend = input._storage.backend
             if isinstance(other, backend.array_type):
                 operands = promote(op, (input, wrap(other, backend)))
-        return NotImplemented if operands is None else apply(op, *operands)
+        return NotImplemented if operands is None else apply_promoted(op, operands)
 
-    operator, reflected = _make_binary(name, op, slow, op.differentiable, general, check)
+    def swapped(input, other):
+        return general(other, input)
+
+    operator, reflected = _make_binary(
+        name,
+        op,
+        slow,
+        *flat,
+        op.differentiable,
+        general,
+        swapped if 0 in scales else general,
+        check,
+    )
 
     def with_numbers(input, other, /):
         if isinstance(input, Tensor):
@@ -318,7 +348,7 @@ def binary(
 
     def assigning(self, other):
         try:
-            if assign is not None and _assigned(op, self, other, slow):
+            if assign is not None and _assigned(op, self, other, slow, flat):
                 return self
             result = write_pointwise(op, self, (other,))
             return try_overrides(assigning, self, other) if result is NotImplemented else result
@@ -348,7 +378,7 @@ def binary(
     return function
 
 
-def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
+def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: tuple[str, str]) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
@@ -366,7 +396,12 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str) -> bool:
         if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):
             return False
     elif kind is float or kind is int:
-        if dtype.kind != "f" and (dtype.kind != "i" or kind is float):
+        letter, (floats, integers) = dtype.char, flat
+        if (
+            letter not in floats
+            and (kind is float or letter not in integers)
+            and not (letter in "eE" and is_half_number(other, dtype))
+        ):
             return False
         right = storage.backend.constant(other, dtype)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from tensorflow_lite_clone.core.dtypes import float32
 from tensorflow_lite_clone.core.older_orders import in_present_order
 from tensorflow_lite_clone.core.public import EXPORTS, export, public
 from tensorflow_lite_clone.core.signature import is_number
@@ -12,7 +13,13 @@ from tensorflow_lite_clone.dispatch.op import composite
 from tensorflow_lite_clone.ops._formulas import conj, no_gradient, zeros
 from tensorflow_lite_clone.ops.decorators.autocast import autocasts
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise, wrong_operands
-from tensorflow_lite_clone.ops.pointwise._operands import cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import (
+    HALVES,
+    as_operands,
+    cast,
+    half_number,
+    operand_dtype,
+)
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.tensor import Tensor
@@ -70,6 +77,7 @@ mul = binary(
     x=lambda F, g, y: g * conj(F, y),
     y=lambda F, g, x: g * conj(F, x),
     numbers_alone=True,
+    scales=(0, 1),
     assign=operator.imul,
     operators=("__mul__", "__rmul__", "__imul__"),
     alias=("multiply",),
@@ -82,6 +90,7 @@ _divide = binary(
     y=lambda F, g, x, y: -g * conj(F, (x / y) / y),
     floating=True,
     numbers_alone=True,
+    scales=(1,),
     assign=operator.itruediv,
     operators=("__truediv__", None, "__itruediv__"),
     places=(),
@@ -102,6 +111,7 @@ floor_divide = binary(
     y=no_gradient("floor_divide"),
     refuses="bc",
     numbers_alone=True,
+    scales=(1,),
     operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"),
     document="The floor of ``input / other``; its gradient is an error, unlike that of `div`.",
 )
@@ -131,6 +141,7 @@ class DivFloor(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
+    scales = (1,)
 
     def forward(F, x, y):
         return F.floor_divide(x, y)
@@ -144,6 +155,7 @@ class DivTrunc(Pointwise):
     label = "Div"
     refuses = "bc"
     numbers_alone = True
+    scales = (1,)
 
     def forward(F, x, y):
         return F.truncate_divide(x, y)
@@ -202,7 +214,7 @@ def div_(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tens
 @autocasts("reciprocal")
 def __rtruediv__(self: Tensor, other: Any) -> Any:
     """``other / self``."""
-    if type(other) is complex and self.dtype.itemsize == 2 and self.dtype.kind == "f":
+    if self._storage.physical.dtype.itemsize == 2:
         return self.reciprocal() * other  # as in PyTorch the reciprocal has two bytes
     quotient = _divide.reflected(self, other)
     if quotient is NotImplemented and hasattr(type(other), "__array__"):
@@ -225,8 +237,19 @@ def true_divide(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tens
 export(_divide.inplace, "method", name="true_divide_")
 
 
+def _sum(op: Any, input: Any, other: Any, alpha: Any, out: Any = None) -> Any:
+    """``op(input, alpha * other)``."""
+    if type(alpha) is int and alpha == 1:
+        return op(input, other, out=out)
+    result = op(input, _scaled(input, other, alpha), out=out)
+    return cast(result, operand_dtype(input, other)) if out is None else out
+
+
 def _scaled(input: Any, other: Any, alpha: Any) -> Any:
-    """``alpha * other`` in the dtype of the result, after torch's checks of `alpha`."""
+    """``alpha * other`` in the dtype of the result, after torch's checks of `alpha`.
+
+    For half floats in float32: their sum is what PyTorch rounds.
+    """
     if type(alpha) is int and alpha == 1:
         return other
     dtype = operand_dtype(input, other)
@@ -242,6 +265,11 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
         )
     if dtype.kind == "b":
         alpha = bool(alpha)
+    if dtype in HALVES and isinstance(input, Tensor) and not input._storage.backend.rounds_numbers:
+        other = as_operands((input, other), dtype)[1]
+        alpha = half_number(alpha, other)
+        other = cast(other if other.ndim or not input.ndim else other.reshape(1), float32)
+        return mul(other, alpha)
     if not isinstance(other, Tensor) or other.is_sparse:
         return other * alpha
     if other.ndim or (isinstance(input, Tensor) and not input.ndim):
@@ -275,7 +303,7 @@ def add(
     if more:
         other, alpha = _other_and_alpha("add", alpha, input, other, *more)
     try:
-        return _add(input, _scaled(input, other, alpha), out=out)
+        return _sum(_add, input, other, alpha, out)
     except TypeError as error:
         return override_or_raise(error, add, input, other)
 
@@ -301,7 +329,7 @@ def sub(
     if alpha != 1:
         _no_bool_difference((input, other))
     try:
-        return _sub(input, _scaled(input, other, alpha), out=out)
+        return _sum(_sub, input, other, alpha, out)
     except TypeError as error:
         return override_or_raise(error, sub, input, other)
 
@@ -325,7 +353,7 @@ def rsub(input: Tensor, other: Any, *more: Any, alpha: complex = 1) -> Tensor:
     elif more or not isinstance(input, Tensor):
         raise wrong_operands("rsub", input, other)
     _no_bool_difference((other, input))
-    return _sub(other, _scaled(other, input, alpha))
+    return _sum(_sub, other, input, alpha)
 
 
 @public("torch", "method")

@@ -25,6 +25,7 @@ from tensorflow_lite_clone.ops.pointwise._operands import (
     as_operands,
     cast,
     common_backend,
+    half_number,
     joined,
     operand_dtype,
 )
@@ -193,6 +194,8 @@ def _clamp(name: str, input: Tensor, low: Any, high: Any, inplace: bool, out: An
         and isinstance(input, Tensor)
         and input.dtype.kind == "f"
     ):
+        if input.dtype.itemsize == 2:
+            low, high = half_number(low, input), half_number(high, input)
         return pointwise(Clamp, input, inplace=inplace, out=out, min=low, max=high)
     if low is not None and high is not None and isinstance(low, Tensor) ^ isinstance(high, Tensor):
         low, high = _number_of(low), _number_of(high)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch.op import composite
-from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
+from tensorflow_lite_clone.ops._formulas import conj, scaled, widened, zeros
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops.pointwise._pointwise import unary
 from tensorflow_lite_clone.tensor import Tensor
@@ -38,9 +38,11 @@ expm1 = _function(
     special=("expm1",),
 )
 log = _function("log", "log", lambda F, g, x: g / conj(F, x), "The natural logarithm.")
-log2 = _function("log2", "log2", lambda F, g, x: g / (conj(F, x) * LN2), "The logarithm to base 2.")
+log2 = _function(
+    "log2", "log2", lambda F, g, x: g / scaled(F, conj(F, x), LN2), "The logarithm to base 2."
+)
 log10 = _function(
-    "log10", "log10", lambda F, g, x: g / (conj(F, x) * LN10), "The logarithm to base 10."
+    "log10", "log10", lambda F, g, x: g / scaled(F, conj(F, x), LN10), "The logarithm to base 10."
 )
 log1p = _function(
     "log1p",
@@ -110,12 +112,14 @@ atanh = _function(
 
 
 @composite
+@widened
 def tanh_backward(F, g, y):
     """g (1 - y y)"""
     return g * conj(F, 1 - y * y)
 
 
 @composite
+@widened
 def sigmoid_backward(F, g, y):
     """g y (1 - y)"""
     return g * conj(F, (1 - y) * y)

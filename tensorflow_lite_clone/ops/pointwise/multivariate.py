@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.public import public
 from tensorflow_lite_clone.dispatch import costs
 from tensorflow_lite_clone.dispatch.op import Op
 from tensorflow_lite_clone.dispatch.result_layout import elementwise
-from tensorflow_lite_clone.ops._formulas import conj, widened, zeros
+from tensorflow_lite_clone.ops._formulas import conj, scaled, widened, zeros
 from tensorflow_lite_clone.ops._results import result_type
 from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
@@ -170,10 +170,10 @@ class LerpScalar(Pointwise):
         return y - (y - x) * (1 - weight)
 
     def backward_x(F, g, *, weight):
-        return g * (1 - weight.conjugate())
+        return scaled(F, g, 1 - weight.conjugate())
 
     def backward_y(F, g, *, weight):
-        return g * weight.conjugate()
+        return scaled(F, g, weight.conjugate())
 
 
 class Lerp(Pointwise):
@@ -246,10 +246,10 @@ class Addcmul(Pointwise):
         return g
 
     def backward_y(F, g, z, *, value):
-        return g * conj(F, z * value)
+        return g * conj(F, scaled(F, z, value))
 
     def backward_z(F, g, y, *, value):
-        return g * conj(F, y * value)
+        return g * conj(F, scaled(F, y, value))
 
 
 class Addcdiv(Pointwise):
@@ -266,10 +266,10 @@ class Addcdiv(Pointwise):
         return g
 
     def backward_y(F, g, z, *, value):
-        return g * conj(F, value / z)
+        return g * conj(F, scaled(F, F.ones_like(z), value) / z)
 
     def backward_z(F, g, y, z, *, value):
-        return -g * conj(F, (value * y) / (z * z))
+        return -g * conj(F, scaled(F, y, value) / (z * z))
 
 
 def _fused(

@@ -9,7 +9,7 @@ from tensorflow_lite_clone.core.errors import NotStrided
 from tensorflow_lite_clone.core.interception import try_overrides
 from tensorflow_lite_clone.core.public import export, public
 from tensorflow_lite_clone.core.signature import also_self
-from tensorflow_lite_clone.ops._formulas import conj, widened
+from tensorflow_lite_clone.ops._formulas import conj, scaled, widened
 from tensorflow_lite_clone.ops.decorators.autocast import active as autocast
 from tensorflow_lite_clone.ops.decorators.autocast import (
     autocasts,
@@ -23,7 +23,12 @@ from tensorflow_lite_clone.ops.pointwise._elementwise import (
     write_pointwise,
     wrong_operands,
 )
-from tensorflow_lite_clone.ops.pointwise._operands import as_number, cast, operand_dtype
+from tensorflow_lite_clone.ops.pointwise._operands import (
+    as_number,
+    cast,
+    half_number,
+    operand_dtype,
+)
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
 from tensorflow_lite_clone.ops.reduce._arguments import override_or_raise
 from tensorflow_lite_clone.tensor import Tensor
@@ -53,18 +58,27 @@ class PowScalar(Pointwise):
 
     label = "Pow"
 
-    @widened
     def forward(F, x, *, exponent):
         if exponent == 1:
             return F.copy(x)
-        return F.ones_like(x) if exponent == 0 else power(F, x, exponent)
+        if exponent == 0:
+            return F.ones_like(x)
+        if x.dtype.itemsize != 2 or x.dtype.kind in "iu" or exponent == 2:
+            return power(F, x, exponent)
+        # PyTorch rounds the exponent, and squares of which it calculates on.
+        if exponent == -2:
+            x, exponent = x * x, -1
+        elif exponent == 3 and x.dtype.kind == "V":
+            return x * x * x
+        exact = F.astype(x, F.float32)
+        return F.astype(power(F, exact, float(x.dtype.type(exponent))), x.dtype)
 
     def backward_x(F, g, x, *, exponent):
         if exponent == 0:
             return F.zeros_like(g)
         if exponent == 2:
             return g * conj(F, 2 * x)
-        return g * conj(F, exponent * F.pow_scalar(x, exponent=exponent - 1))
+        return g * conj(F, scaled(F, F.pow_scalar(x, exponent=exponent - 1), exponent))
 
 
 def _base_gradient(F, g, x, y):
@@ -87,6 +101,7 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         if exponent >= 1 << (8 * dtype.itemsize - (dtype.kind == "i")):
             raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    half_number(exponent, input)
     return cast(input, dtype)
 
 
@@ -95,7 +110,7 @@ def _power(input: Tensor, exponent: Any) -> Any:
     if autocast:
         input, exponent = cast_operands(_power, input, exponent)
     kind = type(exponent)
-    if (kind is float or kind is int) and input._storage.physical.dtype.kind == "f":
+    if (kind is float or kind is int) and input._storage.physical.dtype.char in "fd":
         return pointwise(PowScalar, input, exponent=exponent)
     if isinstance(exponent, Tensor):
         return _pow(input, exponent)

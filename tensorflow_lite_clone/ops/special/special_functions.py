@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorflow_lite_clone.core.public import public
-from tensorflow_lite_clone.ops._formulas import widened
+from tensorflow_lite_clone.ops._formulas import scaled, widened
 from tensorflow_lite_clone.ops.decorators.out import write_out
 from tensorflow_lite_clone.ops.pointwise._elementwise import Pointwise, pointwise
 from tensorflow_lite_clone.ops.pointwise._pointwise import binary, unary
@@ -31,13 +31,13 @@ def _special(name: str, x: Any, document: str, forward: Any = None, **options: A
 
 erf = _function(
     "erf",
-    lambda F, g, x: g * (2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    lambda F, g, x: g * scaled(F, F.exp(-x * x), 2 / math.sqrt(math.pi)),
     "The error function.",
     special=("erf",),
 )
 erfc = _function(
     "erfc",
-    lambda F, g, x: g * (-2 / math.sqrt(math.pi)) * F.exp(-x * x),
+    lambda F, g, x: g * scaled(F, F.exp(-x * x), -2 / math.sqrt(math.pi)),
     "``1 - erf(input)``, exact where that is small.",
     special=("erfc",),
 )
@@ -166,8 +166,8 @@ i1e = _special(
 
 
 @widened
-def _xlogy(F, x, y):
-    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * F.log(y)))
+def _xlogy(F, x, y, z):
+    return F.where(F.isnan(y), F.nan, F.where(x == 0, 0, x * z))
 
 
 @widened
@@ -177,7 +177,7 @@ def _xlog1py(F, x, y):
 
 xlogy = binary(
     "xlogy",
-    _xlogy,
+    lambda F, x, y: _xlogy(F, x, y, F.log(y)),  # PyTorch rounds the logarithm of half floats
     x=lambda F, g, x, y: F.where((x == 0) & (y <= 0), 0, F.xlogy(g, y)),
     y=lambda F, g, x, y: g * x / y,
     floating=True,

@@ -9,8 +9,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("pykan", "prune, refine: outputs"): (
         "least squares of a rank that PyTorch misses, as memory that it does not set says"
     ),
-    ("diffusers", "gradients through a step; float64; bfloat16"): (
-        "a number that multiplies bfloat16 is rounded to it first; PyTorch keeps it in float32"
+    ("bitsandbytes", "refused: int8 factors of other lengths"): (
+        "bitsandbytes multiplies int8 as it does on a machine without AVX-512: as float32"
     ),
     ("transformers", "an unknown dtype"): _LONGER,
 }
