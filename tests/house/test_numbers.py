@@ -22,8 +22,8 @@ BOUNDS = {
     "files in ops/ itself": 14,
     "private imports of tests": 72,
     "patches of internals by tests": 99,
-    "lines of the package": 182_400,
-    "lines of the core": 11_450,
+    "lines of the package": 184_100,
+    "lines of the core": 11_540,
 }
 
 

@@ -58,18 +58,6 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return plain_matmul(cast(self, int32), cast(mat2, int32))
 
 
-@public("torch", names=("_softmax_backward_data",))
-def _softmax_backward_data(
-    grad_output: Tensor, output: Tensor, dim: int, input_dtype: DType
-) -> Tensor:
-    """``output * (grad_output - sum(output * grad_output))``, in the dtype of softmax's input.
-
-    Softmax functions of transformers' own (DeBERTa, SEW-D) call it in their backward pass.
-    """
-    products = output * grad_output
-    return cast(products - output * products.sum(dim, keepdim=True), input_dtype)
-
-
 @public("torch", names=("_is_all_true",))
 def _is_all_true(self: Tensor) -> Tensor:
     """Whether all elements of a bool tensor are true, as a tensor ()."""
