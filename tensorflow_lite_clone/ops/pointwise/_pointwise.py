@@ -75,7 +75,7 @@ def _make_unary(name, op, slow, differentiable):
 
 _BINARY = """
 def _make_binary(
-    name, op, slow, floats, integers, differentiable, general, general_reflected, check
+    name, op, slow, floats, integers, halves, differentiable, general, general_reflected, check
 ):
     calls = op.calls
 
@@ -127,7 +127,9 @@ backend = {x}_storage.backend
 if autocast or (
     letter not in floats
     and (kind is float or letter not in integers)
-    and not (letter in "eE" and is_half_number(other, {x}_array.dtype))
+    and not (
+        letter in halves and (backend.rounds_numbers or is_half_number(other, {x}_array.dtype))
+    )
 ):
     return {general}({operands})
 other_storage = None
@@ -164,10 +166,11 @@ _BINARY = fill(
 )
 
 
-def _flat(slow: str, scales: tuple[int, ...]) -> tuple[str, str]:
-    """The letters of the dtypes beside which numbers, and ints, need no other dtype."""
-    floats = "fdV" if scales else "fdeEV"
-    return "" if "f" in slow else floats, "" if "i" in slow else "bhilq"
+def _flat(slow: str, scales: tuple[int, ...]) -> tuple[str, str, str]:
+    """The letters of the dtypes beside which numbers, ints, and numbers that half floats hold need
+    no other dtype."""
+    floats = "" if "f" in slow else "fdV" if scales else "fdeEV"
+    return floats, "" if "i" in slow else "bhilq", "eE" if scales else ""
 
 
 _make_unary = define("_make_unary", _UNARY, __name__, _NAMES)
@@ -378,7 +381,7 @@ def binary(
     return function
 
 
-def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: tuple[str, str]) -> bool:
+def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: tuple[str, ...]) -> bool:
     """Do ``target op= other`` in place if nothing is to be promoted or recorded; say if so."""
     if mode.grad and (target._edge is not None or target._view is not None):
         return False
@@ -396,14 +399,14 @@ def _assigned(op: type[Op], target: Any, other: Any, slow: str, flat: tuple[str,
         if right.shape != array.shape and not broadcasts_to(right.shape, array.shape):
             return False
     elif kind is float or kind is int:
-        letter, (floats, integers) = dtype.char, flat
+        letter, (floats, integers, halves), backend = dtype.char, flat, storage.backend
         if (
             letter not in floats
             and (kind is float or letter not in integers)
-            and not (letter in "eE" and is_half_number(other, dtype))
+            and not (letter in halves and (backend.rounds_numbers or is_half_number(other, dtype)))
         ):
             return False
-        right = storage.backend.constant(other, dtype)
+        right = backend.constant(other, dtype)
     else:
         return False
     if (slow and dtype.kind in slow) or dtype.kind == "b" or 0 in array.strides:

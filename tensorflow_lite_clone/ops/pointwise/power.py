@@ -101,8 +101,9 @@ def _static_exponent(input: Tensor, exponent: Any) -> Tensor:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         if exponent >= 1 << (8 * dtype.itemsize - (dtype.kind == "i")):
             raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
-    half_number(exponent, input)
-    return cast(input, dtype)
+    base = cast(input, dtype)
+    half_number(exponent, base)  # which may refuse it
+    return base
 
 
 @calls_cast_operands("pow")
