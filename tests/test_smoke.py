@@ -48,8 +48,8 @@ def test_views_share_memory() -> None:
 
 
 def test_a_name_that_is_left_out_says_why() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'nested' \(left out: nested"):
-        tlc.nested  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'numa' \(left out: entry"):
+        tlc.numa  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'no_such_name' \(unknown: not among"):
         tlc.no_such_name  # noqa: B018
     assert not hasattr(tlc, "no_such_name")

@@ -322,12 +322,12 @@ def test_types_print_as_pytorch_s(tmp_path):
 
 
 MISSING = [
-    ("import torch.nested", "ModuleNotFoundError: No module or name 'torch.nested' .*left out: "),
+    ("import torch.numa", "ModuleNotFoundError: No module or name 'torch.numa' .*left out: "),
     ("import torch.nonsense.more", "'torch.nonsense.*unknown: not among the names"),
-    ("from torch import nested", "'torch.nested' .*left out: nested"),
+    ("from torch import numa", "'torch.numa' .*left out: entry points"),
     ("from torch import nonsense", "'torch.nonsense' .*unknown"),
     ("from torch.nn.functional import nonsense", "'nonsense' from .*nonsense: unknown: not among"),
-    ("import torch; torch.nested", "AttributeError: .*'nested' .left out: nested"),
+    ("import torch; torch.numa", "AttributeError: .*'numa' .left out: entry points"),
     (
         "import torch; torch.ones(1).to_mkldnn()",
         "AttributeError: .*'to_mkldnn'.*mkldnn: left out: ",
@@ -345,16 +345,16 @@ def test_missing_names_say_why(text, message, tmp_path):
 def test_asking_for_a_module_is_no_error(tmp_path):
     text = """
 import importlib.util
-print(importlib.util.find_spec("torch").name, importlib.util.find_spec("torch.nested"))
+print(importlib.util.find_spec("torch").name, importlib.util.find_spec("torch.numa"))
 print(importlib.util.find_spec("torch.nn.functional").name)
 try:
-    import torch.nested
+    import torch.numa
 except ImportError:
-    print("no nested")
+    print("no numa")
 import torch
-print(hasattr(torch, "nested"), hasattr(torch.nn, "Linear"))
+print(hasattr(torch, "numa"), hasattr(torch.nn, "Linear"))
 """
     lines = printed(written(tmp_path, text), cwd=tmp_path).splitlines()
     assert lines == [
-        "tensorflow_lite_clone None", "torch.nn.functional", "no nested", "False True"
+        "tensorflow_lite_clone None", "torch.nn.functional", "no numa", "False True"
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from tensorflow_lite_clone.autograd.apply import (
     apply,
     edges_of,
     record,
+    together,
     wrap_freely,
 )
 from tensorflow_lite_clone.autograd.call_template import ELEMENTWISE, call_text, define_call
@@ -158,6 +159,8 @@ def rounded_once(op: type[Pointwise], x: Tensor, y: Tensor) -> Tensor:
     """
     storages = x._storage, y._storage
     backend = storages[0].backend
+    if storages[1].backend is not backend:
+        return rounded_once(op, *together((x, y), op))
     recording, mode.grad = mode.grad, False
     try:
         if y.dtype is not float32:
