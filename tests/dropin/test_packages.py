@@ -1,6 +1,6 @@
-"""Jobs of packages print the same by PyTorch and by the command, within one environment.
+"""Packages import and do the same by PyTorch and by the command, within one environment.
 
-`tests/packages/jobs/` has them for many packages, and `python -m tests.tools.packages` runs them
+`tests/packages/jobs/` has jobs of many packages, and `python -m tests.tools.packages` runs them
 all; here run those of the packages that the tests are installed with.
 """
 
@@ -12,18 +12,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.packages.__main__ import FOLDER, chosen, lines
+from tests.tools.packages.__main__ import FOLDER, chosen, import_results, lines
 from tests.tools.packages.compare import judged
+from tests.tools.packages.environments import Environments
 from tests.tools.packages.page import module_of
 
-JOBS = list(chosen(["einops", "safetensors", "torchmetrics", "vit-pytorch"]))
+PACKAGES = ["einops", "safetensors", "torchmetrics", "vit-pytorch"]
+JOBS = list(chosen(PACKAGES))
+
+
+def module_or_skip(package: str) -> str:
+    """The module of a package that is installed."""
+    module = module_of(package)
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    return module
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_that_imports_under_pytorch_imports_here(package: str) -> None:
+    module = module_or_skip(package)
+    python = Path(sys.executable)
+    found = import_results(module, Environments(python, python))
+    assert found["oracle"] > 0 and found["lost"] == {}
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: f"{job.parent.name}/{job.stem}")
 def test_package(job: Path) -> None:
-    module = module_of(job.parent.name)
-    if importlib.util.find_spec(module) is None:
-        pytest.skip(f"{module} is not installed")
+    module_or_skip(job.parent.name)
     program = [str(FOLDER / "run.py"), str(job)]
     (oracle, text), (here, _) = (
         lines([sys.executable, *command, *program])
