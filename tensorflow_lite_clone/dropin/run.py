@@ -72,12 +72,13 @@ def run_script(path: str, arguments: list[str]) -> None:
     if not is_file:
         runpy.run_path(path, run_name="__main__")
         return
+    absolute = os.path.join(os.getcwd(), path)  # so that a program may change its folder
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
+        code = compile(file.read(), absolute, "exec", dont_inherit=True)
     # The module stays: what a program registers to run at its end still finds its names.
     module = ModuleType("__main__")
-    module.__file__ = path
-    module.__loader__ = SourceFileLoader("__main__", path)
+    module.__file__ = absolute
+    module.__loader__ = SourceFileLoader("__main__", absolute)
     module.__builtins__ = __builtins__  # type: ignore[attr-defined]
     sys.modules["__main__"] = module
     exec(code, module.__dict__)

@@ -49,6 +49,12 @@ def test_names_are_this_package(tmp_path):
     assert printed(path, "--a", "b", cwd=tmp_path.parent) == expected
 
 
+def test_a_program_knows_where_it_lies_when_it_changes_its_folder(tmp_path):
+    written(tmp_path, "import os, sys\nos.chdir('/')\nprint(__file__, sys.argv[0])")
+    (line,) = printed("./program.py", cwd=tmp_path).splitlines()
+    assert line == f"{tmp_path.resolve()}/./program.py ./program.py"  # as `python ./program.py`
+
+
 def test_module(tmp_path):
     (tmp_path / "package").mkdir()
     written(tmp_path / "package", "import torch\nlocal = torch.__package__\n", "__init__.py")
