@@ -27,7 +27,7 @@ def microseconds(run: Callable[[], Any], trials: int, device: str, name: str) ->
         run()
         wait()
         taken.append((time.perf_counter() - begin) * 1e6)
-    tenths = statistics.quantiles(taken, n=10) if trials > 1 else taken * 9
+    tenths = statistics.quantiles(taken, n=10, method="inclusive") if trials > 1 else taken * 9
     return {
         "mean": statistics.fmean(taken),
         "median": statistics.median(taken),
