@@ -119,6 +119,27 @@ def test_saved_hooks_of_functions():
     same(script)
 
 
+def test_saved_tensors_by_their_older_name():
+    def script(lib):
+        class Exponential(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                with pytest.warns(DeprecationWarning, match="use 'saved_tensors'"):
+                    return g * ctx.saved_variables[0]
+
+        x = vector(lib)
+        Exponential.apply(x).sum().backward()
+        return x.grad
+
+    same(script)
+
+
 def test_save_on_cpu():
     def script(lib):
         x = vector(lib)

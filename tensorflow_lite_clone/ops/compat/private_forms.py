@@ -40,21 +40,22 @@ for _name in "uint8 int8 float64 float32 float16 int32 int64 int16".split():
 def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     """The product of matrices (m, k) and (k, n) of int8 in int32. bitsandbytes calls it.
 
-    Raises RuntimeError for other dtypes, dimensions, and sizes that do not fit.
+    The first may be of uint8. Raises RuntimeError for other dtypes, dimensions, and sizes that do
+    not fit.
     """
-    for name, matrix in (("self", self), ("mat2", mat2)):
-        if matrix.ndim != 2:
-            raise RuntimeError(f"Expected {name} to be of dimension 2 but got {matrix.ndim}")
-    if self.shape[1] != mat2.shape[0]:
-        raise RuntimeError(
-            f"self.size(1) needs to match mat2.size(0) but got {self.shape[1]} and {mat2.shape[0]}"
-        )
-    for name, matrix in (("self", self), ("mat2", mat2)):
-        if matrix.dtype not in (int8, uint8):
-            raise RuntimeError(
-                f"Expected {name} dtype to be int8 or uint8 but got "
-                f"{matrix.dtype.short_name.lower()}"
-            )
+    problem = ""
+    if self.ndim != 2 or mat2.ndim != 2:
+        name, matrix = ("self", self) if self.ndim != 2 else ("mat2", mat2)
+        problem = f"Expected {name} to be of dimension 2 but got {matrix.ndim}"
+    elif self.shape[1] != mat2.shape[0]:
+        sizes = f"{self.shape[1]} and {mat2.shape[0]}"
+        problem = f"self.size(1) needs to match mat2.size(0) but got {sizes}"
+    elif self.dtype not in (int8, uint8):
+        problem = f"Expected self dtype to be int8 or uint8 but got {self.dtype.short_name.lower()}"
+    elif mat2.dtype is not int8:
+        problem = f"Expected mat2 dtype to be of type int8 but got {mat2.dtype.short_name.lower()}"
+    if problem:
+        raise RuntimeError(f"int_mm_out_cpu: {problem}")
     return plain_matmul(cast(self, int32), cast(mat2, int32))
 
 
