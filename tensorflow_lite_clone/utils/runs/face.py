@@ -354,7 +354,16 @@ class Face:
         verbose: bool = False,
         use_strict_trace: bool = True,
     ) -> None:
-        """Nothing but a warning: only TensorBoard's files have graphs. `viz` draws them."""
+        """Write what a model runs for these inputs, a tensor or several, in the boxes of its
+        modules; `verbose` prints it, too.
+
+        The model is exported as it is for evaluation, by `torch.export.export`, which raises
+        where values decide what is run. `use_strict_trace` changes nothing. Only TensorBoard's
+        own files have graphs: other writers warn, and write nothing. `viz` draws them.
+        """
+        self._add_graph(model, input_to_model, verbose)
+
+    def _add_graph(self, model: Any, inputs: Any, verbose: bool) -> None:
         warnings.warn(
             "SummaryWriter.add_graph writes nothing: graphs are for TensorBoard's own files",
             stacklevel=level_outside(),

@@ -90,22 +90,10 @@ class SummaryWriter(Face):
         self._projector.embeddings.append(info)
         _embedding.write_config(root, self._projector)
 
-    def add_graph(
-        self,
-        model: Any,
-        input_to_model: Any = None,
-        verbose: bool = False,
-        use_strict_trace: bool = True,
-    ) -> None:
-        """Write what a model runs for these inputs, a tensor or several, in the boxes of its
-        modules; `verbose` prints it, too.
+    def _add_graph(self, model: Any, inputs: Any, verbose: bool) -> None:
+        from tensorflow_lite_clone.utils.tensorboard import _graph  # and the exporter: 0.6 s
 
-        The model is exported as it is for evaluation, by `torch.export.export`, which raises
-        where values decide what is run. `use_strict_trace` changes nothing.
-        """
-        from tensorflow_lite_clone.utils.tensorboard import _graph
-
-        graph, events = _graph.graph_events(model, input_to_model)
+        graph, events = _graph.graph_events(model, inputs)
         if verbose:
             print(graph)
         for event in events:
