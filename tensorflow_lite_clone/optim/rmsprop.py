@@ -26,11 +26,11 @@ def rmsprop_step(F: Any, h: Any, p: Any, g: Any, v: Any, b: Any, mean: Any) -> t
     """The rule of `RMSprop`."""
     g = with_penalty(F, h, p, g)
     v = plus_product(F, times(F, v, h.alpha), g, g, 1 - h.alpha)
+    variance = v
     if h.centered:
         mean = towards(F, mean, g, 1 - h.alpha)
-        denominator = F.sqrt(v - mean * mean) + h.eps
-    else:
-        denominator = F.astype(F.sqrt(v) + h.eps, v.dtype)
+        variance = plus_product(F, v, mean, mean, -1)
+    denominator = F.astype(F.sqrt(variance) + h.eps, v.dtype)
     if h.momentum:
         b = plus_quotient(F, times(F, b, h.momentum), g, denominator, 1)
         return plus(F, p, b, -h.lr), v, b, mean

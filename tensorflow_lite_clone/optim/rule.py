@@ -78,7 +78,7 @@ def plus(F: Any, x: Any, y: Any, number: Any) -> Any:
     """``x + number y``; of half floats PyTorch rounds the number, and then once the result."""
     if not _are_half(number, x, y):
         return x + number * y
-    number = wide(F, scaled(F, F.ones_like(y), number))
+    number = wide(F, F.full((), number, dtype=y.dtype))
     return F.astype(wide(F, x) + number * wide(F, y), x.dtype)
 
 

@@ -143,8 +143,10 @@ def test_nearly_all_results_are_the_same_bits(form, dtype):
         ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
         ("Adam", {"lr": 0.1, "weight_decay": 0.01}),
         ("AdamW", {"lr": 0.1, "amsgrad": True}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "maximize": True}),
         ("RMSprop", {"lr": 0.1}),
-        ("Adagrad", {"lr": 0.1}),
+        ("RMSprop", {"lr": 0.1, "centered": True, "momentum": 0.3, "weight_decay": 0.1}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
     ],
 )
 def test_parameters_after_steps(name, options, dtype):

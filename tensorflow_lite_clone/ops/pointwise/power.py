@@ -65,7 +65,7 @@ class PowScalar(Pointwise):
             return F.ones_like(x)
         if x.dtype.itemsize != 2 or x.dtype.kind in "iu" or exponent == 2:
             return power(F, x, exponent)
-        # PyTorch rounds the exponent, and squares of which it calculates on.
+        # PyTorch rounds the exponent, and the square where it goes on with one.
         if exponent == -2:
             x, exponent = x * x, -1
         elif exponent == 3 and x.dtype.kind == "V":
